@@ -119,11 +119,18 @@ def is_broken(kind: str, content: bytes) -> bool:
     return False
 
 
+_OF_READERS: Final = frozenset(
+    {"lookup", "entry", "fetch_upper_bound", "sanity_check", "close", "crash", "rename", "delete"}
+)
+"""The operations that a broker, or Kafka's dump tool, executes on an index that is opened read-only."""
+
+
 def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observation: Observation) -> bool:
     """Return True if a broker can execute such a step. Other steps cannot violate what users rely on.
 
-    A broker never uses a closed index, nor content that no append produces. It passes no negative offset, position or
-    slot, and no timestamp below -1. The directory of an index exists, and the index has space for at least one entry.
+    A broker never uses a closed index, nor content that no append produces. An index that it opens read-only, it only
+    reads, and then closes, renames or deletes (:data:`_OF_READERS`). It passes no negative offset, position, slot or
+    size, and no timestamp below -1. The directory of an index exists, and the index has space for at least one entry.
 
     Args:
         operation: The operation of the step.
@@ -139,7 +146,7 @@ def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observati
         return kind == "transaction" or bool(base_offset >= 0 and size >= ENTRY_SIZES[kind] and not before.broken)
     if before.kind == "transaction":
         return not (before.closed or (name == "delete" and outcome.value is False))
-    if before.closed or before.broken or before.beyond:
+    if before.closed or before.broken or before.beyond or not (before.writable or name in _OF_READERS):
         return False
     if name == "reset":
         return before.max_index_size >= before.entry_size

@@ -45,6 +45,16 @@ def at_the_limit(state: State) -> bool:
     return -1 <= (state.max_entries or 0) - state.entries <= 2
 
 
+def uses_the_last_slot(step: Step) -> bool:
+    """Return True if the caller allowed an append to a time index to use the slot that other appends leave free."""
+    return len(step.args) == 3 and bool(step.args[2])
+
+
+def fills_up(step: Step) -> bool:
+    """Return True if the index has become full, or if its only free slot is the one that a time index reserves."""
+    return bool(step.now.full) and (grew(step) or step.now.entries < (step.now.max_entries or 0))
+
+
 def is_trimmed(before: TrackedIndex, was: State) -> bool:
     """Return True if the file is exactly as long as its entries."""
     return was.length == was.entries * before.entry_size
@@ -168,8 +178,9 @@ _COMMON = (
         lambda s: (s.now.length or 0) > (s.was.length or 0)),
     Row("AI-13b", "resize", "ok", "the bytes of entries removed earlier",
         lambda s: (s.now.length or 0) > (s.was.length or 0) and s.before.written > s.was.entries),
-    Row("AI-14a", "truncate truncate_to", "ok", "length and capacity are part of the state",
-        lambda s: s.was.entries > 0),
+    Row("AI-13b", "reset", "ok", "the bytes of the removed entries, in a file that gets another length",
+        lambda s: s.was.length != s.now.length and s.before.written > 0),
+    Row("AI-14a", "truncate truncate_to", "ok", "length and capacity are part of the state"),
     Row("AI-14b", "truncate truncate_to", "ok", "the bytes of the removed entries",
         shrank),
     Row("AI-15a", "reset", "ok", "entries, length and capacity are part of the state"),
@@ -245,7 +256,8 @@ def rows(appends: str) -> tuple[Row, ...]:
         *_COMMON,
         Row("AI-1", appends, "ok", "the bytes of the file", grew),
         Row("AI-6", appends, "ok", "`full` is part of the state, and near its limit",
-            lambda s: at_the_limit(s.now)),
+            lambda s: at_the_limit(s.now) and not uses_the_last_slot(s)),
+        Row("AI-6", appends, "invalid_argument", "one more entry, or one fewer, would be accepted", fills_up),
         Row("AI-46", appends, "invalid_argument buffer_overflow", "there would be no error", is_full_below_maximum),
         Row("AI-7", appends, "ok", "the entry count is part of the state", grew),
         Row("AI-8", appends, "offset_overflow", "the offset would be accepted"),

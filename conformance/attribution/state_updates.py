@@ -121,6 +121,7 @@ def aborted_appended(now: TrackedIndex, _args: Args, outcome: Outcome, _state: S
     """Track the append of a record to a transaction index, which opens the index if it was closed."""
     if outcome.error is None:
         now.closed = False
+        now.low_version |= now.tail > 0  # the record is misaligned, and any byte may be read as its version
         now.file_length += RECORD_SIZE
 
 
@@ -219,6 +220,12 @@ def corrupted(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State |
     now.corrupted = now.unsorted = True
 
 
+def swapped(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
+    """Track bytes that changed places; any byte of a transaction index may then be read as a version."""
+    corrupted(now, args, outcome, state)
+    now.low_version |= now.kind == "transaction"
+
+
 def bit_flipped(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """Track a flipped bit; in a transaction index it may be in the low byte of a version.
 
@@ -276,7 +283,7 @@ CHANGES: Final[dict[str, Callable[[TrackedIndex, Args, Outcome, Any], None]]] = 
     "cut_file": file_cut,
     "pad_file": file_padded,
     "zero_range": corrupted,
-    "swap_ranges": corrupted,
+    "swap_ranges": swapped,
     "write_file": file_written,
     "remove_file": file_removed,
 }

@@ -13,8 +13,10 @@ from typing import Final, NamedTuple
 from conformance.clauses import FACETS, load_clauses
 from kidx.layout import TIME_INDEX
 
-_OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
+OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
 """The fields of a state that depend on the length of the file."""
+_OF_RENAMED: Final = frozenset({".deleted", ".swap", ".cleaned"})
+"""The suffixes that Kafka adds to the names of files."""
 
 
 class DivergentParts(NamedTuple):
@@ -72,7 +74,7 @@ def noticed_facets(parts: DivergentParts) -> frozenset[str]:
     noticed = set(parts.facets) - {"text"}
     if parts.both_refused and not any(catalogue[clause].promises_kind for clause in parts.clauses):
         noticed.discard("outcome")
-    if parts.fields and all(name.rpartition(".")[2] in _OF_THE_FILE for name in parts.fields):
+    if parts.fields and all(name.rpartition(".")[2] in OF_THE_FILE for name in parts.fields):
         noticed.discard("state")
     if parts.files and all(_is_padding_only(*file) for file in parts.files):
         noticed.discard("bytes")
@@ -84,7 +86,13 @@ def _is_padding_only(name: str, how: Collection[str]) -> bool:
 
     The last entry of a time index, perhaps of zeros, is taken for the largest timestamp.
     """
-    return "room" in how and not ("longer" in how and PurePath(name).suffix == TIME_INDEX.name)
+    return "room" in how and not ("longer" in how and suffix_of(name) == TIME_INDEX.name)
+
+
+def suffix_of(name: str) -> str:
+    """Return the suffix of a file of a segment, as ``.index``, even if the file is renamed to ``….index.deleted``."""
+    path = PurePath(name)
+    return PurePath(path.stem).suffix if path.suffix in _OF_RENAMED and PurePath(path.stem).suffix else path.suffix
 
 
 def is_observed_only(
@@ -133,9 +141,9 @@ def is_observed_only(
         left.discard("state")
     if left != {"state"}:
         return not left
-    return "outcome" in facets or ("bytes" in facets and bool(fields) and set(fields) <= _OF_THE_FILE)
+    return "outcome" in facets or ("bytes" in facets and bool(fields) and set(fields) <= OF_THE_FILE)
 
 
 def _may_differ(name: str, how: Collection[str], excuses: Collection[str]) -> bool:
     """Return True if the clauses allow this file, or all files of its type, to differ in this way."""
-    return any(f"bytes/{word}" in excuses for word in (name, PurePath(name).suffix, *how))
+    return any(f"bytes/{word}" in excuses for word in (name, suffix_of(name), *how))

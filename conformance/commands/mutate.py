@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
@@ -23,6 +23,7 @@ from conformance.commands.options import (
     resolve_machines,
     state_directory,
 )
+from conformance.experiments.mutation.choices import judge_all
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.kill_search import MAX_EXAMPLES
 from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
@@ -57,6 +58,14 @@ def mutate_command(
         int, typer.Option(min=1, help="Count a mutant as survived after this many examples.")
     ] = MAX_EXAMPLES,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes; one per CPU by default.")] = None,
+    choices: Annotated[
+        bool,
+        typer.Option(
+            "--choices",
+            help="Instead of defects, plant behaviour that a clause below MUST leaves open: it must conform at level"
+            " must in all releases, and be found at the level of its clause.",
+        ),
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the mutants without running them.")] = False,
     report: MetricsReportOption = None,
     step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
@@ -68,15 +77,21 @@ def mutate_command(
 
     The defects are hand-written. A machine is a Hypothesis state machine. A mutant is compared with the unchanged
     reference, so neither Java nor Kafka's jars are needed. `conformance run -i mutant:NAME` tests one mutant as an
-    implementation. Exit code 0: all are killed, 1: a mutant survives, or a step hangs, 2: could not run.
+    implementation. With --choices, max-examples is that of each level; the profile sets it by default. Exit code 0: all
+    are killed, or all choices are judged as they have to be, 1: a mutant survives, a choice is not judged so, or a step
+    hangs, 2: could not run.
 
     Example: `conformance mutate --mutant 'warm-*' --seed 7`
     """
-    mutants = chosen_mutants(mutant or ("*",), resolve_machines(machine) if machine else ())
+    machines = resolve_machines(machine) if machine else ()
+    mutants = chosen_mutants(mutant or ("*",), machines, choices=choices)
     if listed:
         _list(mutants, as_json=as_json)
         return 0
     seeds = tuple(dict.fromkeys(seed or _SEEDS))
+    if choices:
+        examples = None if max_examples == MAX_EXAMPLES else max_examples
+        return _judge(mutants, seeds, as_json=as_json, jobs=jobs, profile=profile.value, examples=examples)
     console = plain_console()
     shown = console.is_terminal and not (as_json or quiet)
     with (
@@ -119,6 +134,26 @@ def mutate_command(
             console.print(f"SURVIVED {each.mutant.name}: {each.mutant.title}", markup=False, highlight=False)
         console.print(_summary(measured, seeds, max_examples), highlight=False)
     return Comparison(sum(len(each.searches) for each in measured), len(survivors)).settle()
+
+
+def _judge(mutants: Sequence[Mutant], seeds: Sequence[int], *, as_json: bool, **options: Any) -> int:
+    """Run choices, and print those that are not judged as they have to be."""
+    results = judge_all([each.name for each in mutants], seeds, **options)
+    wrong = [each for each in results if not (each.conforms and each.found)]
+    if as_json:
+        typer.echo(json.dumps({"choices": [each.to_json() for each in results]}))
+        return 1 if wrong else 0
+    for each in wrong:
+        clause = next(one.clause for one in mutants if one.name == each.choice)
+        if not each.found:
+            echo(f"NOT FOUND  {each.choice} ({clause}), seed {each.seed}: conforms at the level of its clause")
+        if not each.conforms:
+            echo(f"DIVERGES   {each.choice} ({clause}), seed {each.seed}: at level must, on {each.release}")
+            echo(f"           {', '.join(each.clauses)}: expected {each.differs[0]}, actual {each.differs[1]}")
+            for step in each.steps:
+                echo(f"             {step}")
+    echo(f"{len(results) - len(wrong)} of {len(results)} runs of {len(mutants)} choices as they have to be")
+    return 1 if wrong else 0
 
 
 def _list(mutants: Sequence[Mutant], *, as_json: bool) -> None:

@@ -38,6 +38,7 @@ class Step:
             executed.
         clauses: For each group, the clauses that the step exercises; None until they are determined.
         promised: For each group, True if a broker can execute such a step.
+        hidden: For each group, the clauses below MUST by which hidden parts of the state came about before the step.
         is_corruption: True if the harness itself changed the files.
     """
 
@@ -49,6 +50,7 @@ class Step:
     listings: Sequence[list[str]] = ()
     clauses: Sequence[tuple[str, ...]] | None = None
     promised: Sequence[bool] = ()
+    hidden: Sequence[tuple[str, ...]] = ()
     is_corruption: bool = False
 
     def is_promised(self, group: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.model import UNKNOWN
@@ -11,7 +12,7 @@ from conformance.operations.outcomes import FAILURE
 from conformance.operations.state_diff import differing_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from conformance.lockstep.file_differences import Files
     from conformance.operations import Operation, Outcome
@@ -86,6 +87,7 @@ def build_divergence(
     against: str = "kidx",
     named: Callable[[Any], Files] | None = None,
     promised: bool = True,
+    rests_on: Callable[[Divergence], Collection[str]] = lambda _: (),
 ) -> Divergence | None:
     """Return the divergence between the expected and the actual values, or None if they are equal.
 
@@ -99,6 +101,7 @@ def build_divergence(
         against: The name of the other side.
         named: A function that returns the files of a side by name; None if files are not classified.
         promised: True if a broker can execute such a step.
+        rests_on: A function that returns the clauses by which the state came about that a difference depends on.
     """
     different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
     if not different:
@@ -108,9 +111,10 @@ def build_divergence(
         expected, actual = differing_files(expected, actual)
     fields = tuple(name for name, _, _ in differing_fields(*different["state"])) if "state" in different else ()
     files = () if named is None or "bytes" not in different else file_differences(*map(named, different["bytes"]))
-    return Divergence(
+    found = Divergence(
         step, operation, *who, against, tuple(different), expected, actual, clauses, fields, files, promised
     )
+    return replace(found, rests_on=tuple(rests_on(found)))
 
 
 def differing_files(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from conformance.lockstep.divergence import error_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
+
+
+_RENAMING: Final = frozenset({"rename", "rename_segment"})
+"""The operations after which the files have other names."""
 
 
 class Decision(IntEnum):
@@ -39,15 +43,17 @@ def decide(divergence: Divergence, level: str = "observed", *, tolerated: bool) 
 def can_continue(divergence: Divergence, level: str = "observed") -> bool:
     """Return True if a participant can continue with an example after a divergence, since state and files are right.
 
-    At level must, differences that only callers of Kafka's classes can notice do not matter.
+    At level must, differences that only callers of Kafka's classes can notice do not matter, and the length of an index
+    file matters to steps that depend on it (:mod:`conformance.attribution.history`).
 
-    If only one of participant and reference failed to open or release files, their states differ. A comparison of the
-    states does not always show this, because a closed index need not report its state.
+    If only one of participant and reference failed to open, release or rename files, their states differ. A comparison
+    of the states does not always show this, because a closed index need not report its state.
     """
-    if level == "must" and divergence.is_unnoticed:
-        return True
+    if level == "must" and (divergence.is_unnoticed or divergence.is_of_length):
+        return not divergence.creates_other_files
     if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
         return False
-    if divergence.operation.effect is None or divergence.aspects[0] != "outcome":
+    operation = divergence.operation
+    if divergence.aspects[0] != "outcome" or (operation.effect is None and operation.name not in _RENAMING):
         return True
     return bool(error_of(divergence.expected)) == bool(error_of(divergence.actual))

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
+from conformance.attribution.verdict_levels import OF_THE_FILE
+from conformance.clauses import load_clauses
 from conformance.implementations.process.line_process import STDERR_SAYS
 from conformance.lockstep.file_reader import UnreadableFile
 from conformance.operations import Json, Operation, Outcome
@@ -44,6 +46,7 @@ class Divergence:
         fields: The names of the differing fields of the state, even if the first aspect is another.
         files: The differing files, even if the first aspect is another.
         promised: True if a broker can execute such a step; otherwise no guarantee is broken.
+        rests_on: The ids of clauses below MUST by which the state came about that the difference depends on.
     """
 
     step: int
@@ -58,6 +61,7 @@ class Divergence:
     fields: tuple[str, ...] = ()
     files: tuple[FileDifference, ...] = ()
     promised: bool = True
+    rests_on: tuple[str, ...] = ()
 
     @property
     def is_failure(self) -> bool:
@@ -75,6 +79,21 @@ class Divergence:
         return not self.is_failure and not noticed_facets(self._difference)
 
     @property
+    def is_of_length(self) -> bool:
+        """True if only the length of files, and the fields of the state that depend on it, differ."""
+        return (
+            not self.is_failure
+            and {"state", "bytes"} >= set(self.aspects) - {"text"}
+            and set(self.fields) <= OF_THE_FILE
+            and all("room" in how for _, how in self.files)
+        )
+
+    @property
+    def creates_other_files(self) -> bool:
+        """True if a file exists on one side only."""
+        return any(word.startswith("absent") for _, how in self.files for word in how)
+
+    @property
     def _difference(self) -> DivergentParts:
         kinds = self.aspects[0] == "outcome" and bool(error_of(self.expected)) and bool(error_of(self.actual))
         return DivergentParts(self.clauses, self.aspects, self.fields, self.files, kinds)
@@ -83,6 +102,8 @@ class Divergence:
         """Return True if the divergence counts at a level; failures and errors of the reference always count."""
         if level == "observed" or self.is_failure or self.against != "kidx":
             return True
+        if not all(load_clauses()[clause].counts(level) for clause in self.rests_on):
+            return False
         return (self.promised or level != "must") and counts_at_level(self._difference, level)
 
 

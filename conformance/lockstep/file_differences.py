@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from conformance.attribution.verdict_levels import suffix_of
 from kidx.errors import KidxError
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.records import iter_memory_batches
@@ -27,6 +28,7 @@ class FileDifference(NamedTuple):
         name: The name of the file.
         how: The keywords for the difference.
             ``room``: only zeros or a partial entry at the end differ; a missing file counts as empty.
+            ``tail``: only bytes after the last expected entry that is not zeros differ.
             ``longer``: the actual file has more of these bytes.
             ``sound``: the actual file's entries are correct for its log. If segments follow, a time index ends with
             the largest timestamp.
@@ -46,12 +48,16 @@ def file_differences(expected: Files, actual: Files) -> tuple[FileDifference, ..
 
 def _how(name: str, expected: bytes | None, files: Files) -> list[str]:
     content, path = files.get(name), PurePath(name)
+    if path.suffix != (suffix := suffix_of(name)):
+        path = PurePath(path.stem.removesuffix(suffix) + suffix)
     is_index = path.suffix in _SOUND
     found = []
     if is_index and _used(path, expected) == _used(path, content):
-        found.append("room")
+        found += ["room", "tail"]
         if len(content or b"") > len(expected or b""):
             found.append("longer")
+    elif is_index and (content or b"").startswith(_used(path, expected)):
+        found.append("tail")
     if is_index and content and path.stem.isdecimal():
         log = files.get(f"{path.stem}.log")
         if log is not None and _SOUND[path.suffix](content, log, int(path.stem)) and _is_finished(path, content, files):

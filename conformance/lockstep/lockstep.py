@@ -289,7 +289,7 @@ class Lockstep(Generic[ObservationT, Files]):
             return
         scope, operation, last = self.scope, step.operation, self.groups[-1]
         known: dict[Any, Any] = {}
-        found, promised = list[tuple[str, ...]](), list[bool]()
+        found, promised, hidden = list[tuple[str, ...]](), list[bool](), list[tuple[str, ...]]()
         for group, before, after in zip(self.groups, step.before, step.expected, strict=True):
             prediction = None if group.model is None else group.model.perform(operation, file_bytes=before[1])
             clauses: tuple[str, ...] = ()
@@ -299,13 +299,14 @@ class Lockstep(Generic[ObservationT, Files]):
                     if group is last:
                         self.statistics.kinds[operation.name, after[0].outcome.error, clauses] += 1
                     promised.append(scope.is_reachable_by_broker(operation, group.tracked, after))
+                    hidden.append(scope.hidden(group.tracked))
                 scope.track(group.tracked, operation, after[0])
             found.append(clauses)
             if prediction is not None and not step.is_corruption:
                 pairs = compare_with_model(prediction, after)
                 if pairs:
                     self._diverged(group.reference, "model", pairs, clauses, step.number)
-        step.clauses, step.promised = found, promised
+        step.clauses, step.promised, step.hidden = found, promised, hidden
 
     def check_invariant(self, condition: bool, invariant: str, state: Any) -> None:
         """Check an invariant of the reference itself.
@@ -344,6 +345,9 @@ class Lockstep(Generic[ObservationT, Files]):
             self._comparing = None
         expected, reference = step.expected[group], self.groups[group].reference
         expected, found = participant.normalize(step.operation, expected, (actual, participant.read()), reference)
+        if participant.history and not participant.batched:
+            self.flush()
+            self.scope.follow(participant.history, step.operation, expected[0], self.groups[group].tracked)
         if step.clauses and (foreign := participant.foreign_clauses(step.clauses[group])):
             participant.exclude_step(foreign)
         if expected == found:
@@ -362,7 +366,9 @@ class Lockstep(Generic[ObservationT, Files]):
             dialect = self.groups[group].dialect
             clauses = self.scope.implicated_clauses(clauses, step.operation, dialect, seen, expected, found)
         promised = step.is_promised(group) and participant.is_promised()
-        more = {"named": partial(self.scope.by_name, name=step.name), "promised": promised}
+        hidden = step.hidden[group] if step.hidden else ()
+        rests_on = partial(self.scope.rests_on, participant.history, hidden, expected=expected[0], actual=found[0])
+        more = {"named": partial(self.scope.by_name, name=step.name), "promised": promised, "rests_on": rests_on}
         self._diverged(participant, "kidx", pairs, participant.implicated_clauses(clauses), step.number, **more)
 
     def compare_directories(self) -> None:
@@ -399,6 +405,7 @@ class Lockstep(Generic[ObservationT, Files]):
             self.flush()  # divergences of batched participants in earlier steps come first
         if against == "kidx" and (decided := self.on_divergence(divergence)):
             participant.active = decided == Decision.CONTINUE
+            self.scope.remember(participant.history, divergence)
             for clause in clauses:
                 self.statistics.dropped[divergence.participant, clause] += 1
             return

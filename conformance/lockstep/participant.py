@@ -78,6 +78,7 @@ class Participant(ABC):
         unsupported: The requested operations that the implementation does not have.
         own_clauses: The clauses that the participant's own reference exercised in the last step; None if it needs no
             separate reference.
+        history: The clauses below MUST by which parts of the state came about, see :meth:`Scope.rests_on`.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -93,6 +94,7 @@ class Participant(ABC):
         self.clauses, self.operations = Credit(), Credit()
         self.unsupported: set[str] = set()
         self.own_clauses: tuple[str, ...] | None = None
+        self.history: dict[Any, frozenset[str]] = {}
 
     def begin(self) -> None:
         """Begin an example in the empty directory."""
@@ -100,6 +102,7 @@ class Participant(ABC):
         self.operations.begin()
         self.implementation.begin(self.directory)
         self.active = True
+        self.history.clear()
 
     def end(self, *, failed: bool = False) -> None:
         """End the example and remove the files.

@@ -19,9 +19,10 @@ from conformance.operations.effects import Effect
 from kidx.dialect import dialect_of, representative, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
     from pathlib import Path
 
+    from conformance.lockstep.divergence import Divergence
     from conformance.lockstep.participant import Participant
     from conformance.operations import Operation
     from conformance.operations.op import Op
@@ -193,6 +194,39 @@ class Scope(Generic[ObservationT, Files]):
         """
         del operation, dialect, seen, expected, actual
         return clauses
+
+    def hidden(self, tracked: Any) -> tuple[str, ...]:
+        """Return the clauses below MUST by which parts of the state came about that no state reports."""
+        del tracked
+        return ()
+
+    def follow(self, history: Any, operation: Operation, observation: ObservationT, tracked: Any) -> None:
+        """Update a participant's history with a step of the reference; called after :meth:`track`."""
+        del history, operation, observation, tracked
+
+    def remember(self, history: Any, divergence: Divergence) -> None:
+        """Add to a participant's history a difference that does not count, after which the participant continues."""
+        del history, divergence
+
+    def rests_on(
+        self,
+        history: Any,
+        hidden: tuple[str, ...],
+        divergence: Divergence,
+        expected: ObservationT,
+        actual: ObservationT,
+    ) -> Collection[str]:
+        """Return the clauses below MUST by which the state came about that a difference depends on.
+
+        Args:
+            history: The history of the participant.
+            hidden: The result of :meth:`hidden` before the step.
+            divergence: The difference.
+            expected: The reference's observation.
+            actual: The participant's observation.
+        """
+        del history, divergence, expected, actual
+        return hidden
 
     def track(self, tracked: Any, operation: Operation, observation: ObservationT) -> None:
         """Update the tracked state with a step or with a corruption by the harness."""

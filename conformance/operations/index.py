@@ -124,6 +124,7 @@ INDEX_OPS: Final = by_name(
         _mapped(
             "resize",
             {"size": INT},
+            least=(0,),
             gives=Shape.FLAG,
             does="Changes the length of the file to whole entries; true if that was necessary.",
             needs=("preallocation", "resize"),

@@ -21,12 +21,13 @@ INDEX_CAPABILITIES: Final = {
     "preallocation": "a new file has max_index_size, rounded down to whole entries, and keeps its length until it is"
     " closed; without it files are compared by their entries, and an index always has space for max_index_size, or for"
     " its entries if these are larger",
-    "read_only": "open with writable false opens an existing file, and rejects appends",
+    "read_only": "open with writable false opens an existing file, and rejects appends; in Kafka, until a resize maps"
+    " the file for writing (AI-10), which level must does not count",
     "resize": "resize and trim change the length of the file",
     "delete": "delete closes the index and deletes its file",
     "calls_after_close": "an index that is closed or deleted replies to further requests, like Kafka's index",
-    "odd_arguments": "a request may have arguments that no broker passes: an offset, position or slot below 0, a"
-    " timestamp below -1, a max_index_size below one entry, another max_index_size than the last time, and the path"
+    "odd_arguments": "a request may have arguments that no broker passes: an offset, position, slot or size below 0,"
+    " a timestamp below -1, a max_index_size below one entry, another max_index_size than the last time, and the path"
     " of a file in a missing directory",
 }
 """The capabilities, each with the behaviour of an index that has it."""

@@ -21,6 +21,7 @@ from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import ToolError
 from conformance.experiments.mutation.kill_search import MAX_EXAMPLES, KillResult, search_kill
 from conformance.implementations.mutants import MUTANTS, Mutant
+from conformance.implementations.mutants.choices import CHOICES
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process, watch_steps
 from conformance.runs.hangs import WorkerHangError, load_hang, save_hang
 from kidx.workers import WorkerPool
@@ -80,19 +81,22 @@ class MutantScore:
         }
 
 
-def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = ()) -> tuple[Mutant, ...]:
+def chosen_mutants(
+    patterns: Sequence[str] = ("*",), machines: Sequence[str] = (), *, choices: bool = False
+) -> tuple[Mutant, ...]:
     """Return the mutants of these machines whose names match one of the patterns.
 
     Args:
         patterns: patterns with ``*`` and ``?``.
         machines: names of state machines; empty for the default ones.
+        choices: True for choices instead of defects.
 
     Raises:
         ToolError: no mutant matches.
     """
     chosen = tuple(
         mutant
-        for mutant in MUTANTS.values()
+        for mutant in (CHOICES if choices else MUTANTS).values()
         if mutant.machine in (machines or DEFAULT_MACHINES) and any(fnmatchcase(mutant.name, p) for p in patterns)
     )
     if not chosen:

@@ -12,6 +12,7 @@ from conformance.errors import ToolError
 from conformance.implementations.mutants import (
     cache,
     cache_removals,
+    choices,
     cleaning,
     leader,
     log,
@@ -41,21 +42,27 @@ def mutant(name: str) -> Mutant:
     Raises:
         ToolError: There is no mutant of that name.
     """
-    if name not in MUTANTS:
+    planted = MUTANTS.get(name) or choices.CHOICES.get(name)
+    if planted is None:
         raise ToolError(f"unknown mutant {name!r}; `conformance mutate --list` lists all")
-    return MUTANTS[name]
+    return planted
 
 
 def implementation_of(mutant: Mutant, release: str) -> Implementation:
     """Return the reference with the defective class of the mutant."""
     reference: Any = mutant.reference
-    members = {mutant.attribute: mutant.defect, "perform": _careful(reference.perform)}
+    members: dict[str, Any] = {}
+    if issubclass(mutant.defect, reference):
+        reference = mutant.defect
+    else:
+        members[mutant.attribute] = mutant.defect
+    members["perform"] = careful(reference.perform)
     made: Any = type("Mutant", (reference,), members)(release)
     made.name = f"mutant:{mutant.name} {release}"
     return made  # type: ignore[no-any-return]
 
 
-def _careful(perform: Any) -> Any:
+def careful(perform: Any) -> Any:
     """Return ``perform`` with Python exceptions, which a defect may cause, as the outcome of a crash."""
 
     def performed(self: Any, operation: Operation) -> Any:
@@ -72,6 +79,7 @@ __all__ = [
     "Mutant",
     "cache",
     "cache_removals",
+    "choices",
     "cleaning",
     "defect",
     "implementation_of",

@@ -42,7 +42,7 @@ TRIMMING: Final = "3.9.2"
 PER_APPEND: Final = "3.9.0"
 """A release in which an append has at most one index entry."""
 
-_REFERENCES: Final[dict[str, tuple[type, str]]] = {
+REFERENCES: Final[dict[str, tuple[type, str]]] = {
     "offset": (ReferenceIndex, "offset_index"),
     "time": (ReferenceIndex, "time_index"),
     "transaction": (ReferenceIndex, "transaction_index"),
@@ -129,12 +129,12 @@ class Mutant:
     @property
     def attribute(self) -> str:
         """Attribute of the reference with the class."""
-        return _REFERENCES[self.machine][1]
+        return REFERENCES[self.machine][1]
 
     @property
     def reference(self) -> type:
         """Class of the reference that has the defect."""
-        return _REFERENCES[self.machine][0]
+        return REFERENCES[self.machine][0]
 
 
 MUTANTS: Final[dict[str, Mutant]] = {}
@@ -166,7 +166,7 @@ def plant(base: type, *rows: Row) -> None:
 
 
 def _register(base: type, name: str, title: str, clause: str, release: str, build: Callable[[], type]) -> None:
-    machine = next(name for name, (reference, of) in _REFERENCES.items() if issubclass(base, getattr(reference, of)))
+    machine = next(name for name, (reference, of) in REFERENCES.items() if issubclass(base, getattr(reference, of)))
     if clause.startswith(_OF_CLEANER):
         machine = "cleaned"
     if name in MUTANTS:

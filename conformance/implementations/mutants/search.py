@@ -13,7 +13,7 @@ from kidx import OffsetIndex, TimeIndex
 from kidx.index.search import Keys, Search, plain_search, warm_search
 
 
-class _Searching:
+class Searching:
     """Base of an index class with another search for every query: ``look``, of which the rows change fragments."""
 
     look: Search = staticmethod(warm_search)
@@ -25,11 +25,11 @@ class _Searching:
         return super()._bounds(*target, **(options | {"search": type(self).look}))  # type: ignore[misc]
 
 
-class OffsetSearch(_Searching, OffsetIndex):
+class OffsetSearch(Searching, OffsetIndex):
     """Offset index that passes its search to every query."""
 
 
-class TimeSearch(_Searching, TimeIndex):
+class TimeSearch(Searching, TimeIndex):
     """Time index that passes its search to every query."""
 
 
@@ -75,7 +75,8 @@ plant(
 # fmt: on
 
 
-def _key(keys: Keys, slot: int) -> int:
+def key_of(keys: Keys, slot: int) -> int:
+    """Return the key in a slot."""
     key: int = keys.read(keys.data, slot * keys.stride + keys.shift)[0]
     return key
 
@@ -84,7 +85,7 @@ def _key(keys: Keys, slot: int) -> int:
 
 
 @defect("AI-32")
-class PlainBinarySearch(_Searching, OffsetIndex):
+class PlainBinarySearch(Searching, OffsetIndex):
     """The search of Kafka 1.1: no warm section at all."""
 
     look = staticmethod(plain_search)
@@ -94,7 +95,7 @@ class PlainBinarySearch(_Searching, OffsetIndex):
 
 
 @defect("AI-33")
-class StopsOneEarly(_Searching, OffsetIndex):
+class StopsOneEarly(Searching, OffsetIndex):
     """The search ends with two slots left, and returns the lower one."""
 
     @staticmethod
@@ -106,43 +107,43 @@ class StopsOneEarly(_Searching, OffsetIndex):
 
 
 @defect("AI-36")
-class GoesBackToTheFirstEqualKey(_Searching, OffsetIndex):
+class GoesBackToTheFirstEqualKey(Searching, OffsetIndex):
     """Of equal keys the first one in the file is returned, not the first one that the search compares."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
         lower, upper = warm_search(keys, entries, target)
-        while 0 < lower == upper and _key(keys, lower - 1) == target:
+        while 0 < lower == upper and key_of(keys, lower - 1) == target:
             lower = upper = lower - 1
         return lower, upper
 
 
 @defect("AI-36")
-class GoesOnToTheLastEqualKey(_Searching, TimeIndex):
+class GoesOnToTheLastEqualKey(Searching, TimeIndex):
     """Of equal keys the last one in the file is returned, not the first one that the search compares."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
         lower, upper = warm_search(keys, entries, target)
-        while lower >= 0 and lower + 1 < entries and _key(keys, lower + 1) == target == _key(keys, lower):
+        while lower >= 0 and lower + 1 < entries and key_of(keys, lower + 1) == target == key_of(keys, lower):
             lower = upper = lower + 1
         return lower, upper
 
 
 @defect("AI-43")
-class MendsTheFirstUpperBound(_Searching, OffsetIndex):
+class MendsTheFirstUpperBound(Searching, OffsetIndex):
     """The upper bound of a target equal to the first key is this key, which is correct but differs from Kafka."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        if entries and _key(keys, 0) == target:
+        if entries and key_of(keys, 0) == target:
             lower, _ = warm_search(keys, entries, target)
             return lower, lower
         return warm_search(keys, entries, target)
 
 
 @defect("AI-33")
-class ComparesUnsigned(_Searching, TimeIndex):
+class ComparesUnsigned(Searching, TimeIndex):
     """Keys and targets are compared as unsigned numbers."""
 
     @staticmethod

@@ -12,6 +12,7 @@ from conformance.attribution import (
     track_opening,
     track_step,
 )
+from conformance.attribution.history import follow, hidden, remember, rests_on
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.model import Model
 from conformance.lockstep.file_reader import StepFileReader, corrupted
@@ -25,9 +26,11 @@ from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_ex
 from conformance.operations.op import Files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
+    from conformance.attribution.history import History
+    from conformance.lockstep.divergence import Divergence
     from conformance.lockstep.participant import Participant
     from kidx.dialect import Dialect
 
@@ -140,6 +143,27 @@ class IndexScope(Scope[Observation, bytes | None]):
         del dialect, expected
         return implicated_clauses(clauses, operation, seen[0][1], actual[0])
 
+    def remember(self, history: History, divergence: Divergence) -> None:
+        """See the base class."""
+        of_bytes = "bytes" in divergence.aspects
+        remember(history, divergence.operation, divergence.clauses, divergence.fields, of_bytes=of_bytes)
+
+    def rests_on(
+        self,
+        history: History,
+        hidden: tuple[str, ...],
+        divergence: Divergence,
+        expected: Observation,
+        actual: Observation,
+    ) -> Collection[str]:
+        """See the base class."""
+        of_length = divergence.is_of_length
+        if divergence.operation.name == "open":
+            hidden = ()  # it belongs to the object that was open before
+        return (*hidden, *rests_on(history, divergence.operation, expected, actual, of_length=of_length))
+
+    hidden = staticmethod(hidden)
+    follow = staticmethod(follow)
     track = staticmethod(track_step)
 
 

@@ -1,0 +1,161 @@
+"""Proof that MUST means promised: what a clause leaves open conforms at level must, and is found at its own level.
+
+A choice (:mod:`conformance.implementations.mutants.choices`) differs from Kafka only in what an API or OBSERVED clause
+says, and in what follows from it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hypothesis.errors import Flaky
+
+from conformance.clauses import load_clauses
+from conformance.experiments.mutation.kill_search import MAX_EXAMPLES
+from conformance.implementations.mutants import implementation_of
+from conformance.implementations.mutants.choices import CHOICES
+from conformance.kafka.releases import RELEASES
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.decision import decide
+from conformance.machines import MACHINES
+from conformance.runs.chunks import chunks_of, run_chunk
+from conformance.runs.profiles import PROFILES
+from conformance.scratch import scratch_directory
+from kidx.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from conformance.implementations.mutants import Mutant
+    from conformance.lockstep import Divergence
+    from conformance.lockstep.decision import Decision
+    from conformance.operations import Json
+
+
+@dataclass(frozen=True)
+class ChoiceResult:
+    """Result of a choice with one seed.
+
+    Attributes:
+        choice: The name of the choice.
+        seed: The seed.
+        conforms: True if it conforms at level must.
+        found: True if it is found at the level of its clause.
+        release: The release in which it does not conform at level must; empty if it conforms.
+        clauses: The clauses of that divergence.
+        differs: The expected and the actual value of that divergence.
+        steps: The steps of that divergence.
+    """
+
+    choice: str
+    seed: int
+    conforms: bool
+    found: bool
+    release: str = ""
+    clauses: tuple[str, ...] = ()
+    differs: tuple[str, str] = ("", "")
+    steps: tuple[str, ...] = ()
+
+    def to_json(self) -> Json:
+        """Return the JSON that the command prints."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def releases_of(choice: Mutant) -> tuple[str, ...]:
+    """Return the releases to which the clause of a choice applies, one of those that behave alike."""
+    scope = MACHINES[choice.machine].lockstep_type.scope
+    clause = load_clauses()[choice.clause]
+    alike = {scope.rules(release): release for release in RELEASES if clause.applies_to(release)}
+    return tuple(alike.values())
+
+
+def judge(
+    name: str, seed: int, *, releases: Sequence[str] | None = None, profile: str = "ci", examples: int | None = None
+) -> ChoiceResult:
+    """Run a choice at level must and at the level of its clause.
+
+    Args:
+        name: The name of the choice.
+        seed: The random seed.
+        releases: The releases at level must; those of :func:`releases_of` if None.
+        profile: The profile, which sets the steps and the number of examples.
+        examples: The number of examples at level must instead of that of the profile.
+
+    Raises:
+        DivergenceError: The reference itself diverges from the model.
+    """
+    choice = CHOICES[name]
+    own = load_clauses()[choice.clause].level.lower()
+    count = examples or PROFILES[profile].examples_of(choice.machine)
+    failure = _diverging(choice, "must", seed, releases or releases_of(choice), profile, count)
+    found = _diverging(choice, own, seed, (choice.release,), profile, MAX_EXAMPLES) is not None
+    if failure is None:
+        return ChoiceResult(name, seed, conforms=True, found=found)
+    divergence = failure.divergence
+    return ChoiceResult(
+        name,
+        seed,
+        conforms=False,
+        found=found,
+        release=divergence.release,
+        clauses=divergence.clauses,
+        differs=(str(divergence.expected), str(divergence.actual)),
+        steps=tuple(map(str, failure.operations)),
+    )
+
+
+def _diverging(
+    choice: Mutant, level: str, seed: int, releases: Iterable[str], profile: str, examples: int
+) -> DivergenceError | None:
+    """Return the first divergence that counts at a level, or None."""
+    machine = MACHINES[choice.machine]
+
+    def decided(divergence: Divergence) -> Decision:
+        return decide(divergence, level, tolerated=not divergence.counts(level))
+
+    with scratch_directory() as scratch:
+        subjects = [implementation_of(choice, release) for release in releases]
+        lockstep = machine.new_lockstep(subjects, scratch, on_divergence=decided)
+        lockstep.drop_models()
+        lockstep.count_at(level)
+        settings = PROFILES[profile].settings(examples)
+        try:
+            for chunk in chunks_of(choice.machine, examples, seed):
+                run_chunk(machine.bind(lockstep), settings, chunk.seed, chunk.examples)
+        except (DivergenceError, Flaky) as error:
+            failure = lockstep.failure or error
+            if not isinstance(failure, DivergenceError):
+                raise
+            return failure
+    return None
+
+
+def judge_all(
+    names: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    jobs: int | None = None,
+    on_result: Callable[[ChoiceResult], None] = lambda _: None,
+    **options: Any,
+) -> list[ChoiceResult]:
+    """Run choices in worker processes, each with every seed.
+
+    Args:
+        names: The names of the choices.
+        seeds: The random seeds.
+        jobs: The number of worker processes; the number of processors if None.
+        on_result: A callback that receives each result.
+        **options: Further arguments of :func:`judge`.
+    """
+    workers = jobs or os.cpu_count() or 1
+    results = list[ChoiceResult]()
+    with WorkerPool(workers, multiprocessing.get_context("spawn")) as pool:
+        running = [pool.submit(judge, name, seed, **options) for seed in seeds for name in names]
+        for future in as_completed(running):
+            results.append(future.result())
+            on_result(results[-1])
+    return sorted(results, key=lambda each: (names.index(each.choice), each.seed))

@@ -1,0 +1,47 @@
+"""What a clause below MUST leaves open conforms at level must, and is found at the level of its clause."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.attribution.tables import machines_of
+from conformance.clauses import load_clauses
+from conformance.experiments.mutation.choices import judge, releases_of
+from conformance.implementations.mutants.choices import CHOICES, WITHOUT_A_CHOICE
+
+MACHINES = ("offset", "time", "transaction")
+QUICK = (
+    "offset-stays-read-only",  # USERS.md, I3
+    "offset-reader-does-not-resize",  # I4
+    "offset-reader-removes-its-file",  # I4
+    "offset-mendsthefirstupperbound",  # I2
+    "offset-preallocates-more",
+)
+
+
+def test_every_clause_of_an_index_below_must_has_a_choice() -> None:
+    chosen = {choice.clause for choice in CHOICES.values()}
+    below = {
+        clause.id
+        for clause in load_clauses().values()
+        if clause.level != "MUST" and set(machines_of(clause.id)) & set(MACHINES)
+    }
+    assert below - chosen == set(WITHOUT_A_CHOICE)
+    assert all(WITHOUT_A_CHOICE.values())
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_choice_is_promised_to_nobody(name: str) -> None:
+    result = judge(name, 0, releases=["3.9.2", "4.4.0"], profile="dev", examples=20)
+    assert result.conforms, result
+    assert result.found
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", sorted(CHOICES))
+@pytest.mark.parametrize("seed", range(5))
+def test_choices_conform_on_all_releases(name: str, seed: int) -> None:
+    assert releases_of(CHOICES[name])
+    result = judge(name, seed, profile="ci")
+    assert result.conforms, result
+    assert result.found
