@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,11 +83,7 @@ def replay_command(
         )
     implementations = implementation or ["jvm"]
     releases = resolve_releases(kafka or [recorded.release], implementations)
-    programs: list[tuple[Path, str]] = []
-    if script:
-        from conformance.runs.reproducers import render_reproducer, write_text  # noqa: PLC0415 -- only where one is wanted
-
-        programs = [(path, render_reproducer(path, recorded, releases[-1], implementations[0])) for path in script]
+    programs = _programs(script or [], recorded, releases[-1], implementations[0], counted)
     steps: list[dict[str, Any]] = []
 
     def show(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> None:
@@ -110,10 +107,30 @@ def replay_command(
 
     with show_progress("Kafka's jars") as progress, watch_steps(step_timeout, give_up):
         result = replay(recorded, releases, implementations, show, progress, wire, counted)
-    for path, text in programs:  # after the replay, so that an error leaves no file
-        write_text(path, text)
+    _write(programs)  # after the replay, so that an error leaves no file
     conclude(result)
     return 0 if result.verdict == "FIXED" else 1
+
+
+def _write(programs: list[tuple[Path, str]]) -> None:
+    if programs:
+        from conformance.runs.reproducers import write_text  # noqa: PLC0415 -- only where one is wanted
+
+        for path, text in programs:
+            write_text(path, text)
+
+
+def _programs(
+    paths: list[Path], recorded: Trace, release: str, implementation: str, level: str | None
+) -> list[tuple[Path, str]]:
+    """Return the trace as programs, each with its path; they judge at the given level, or at that of the trace."""
+    if not paths:
+        return []
+    from conformance.runs.reproducers import render_reproducer  # noqa: PLC0415 -- only where one is wanted
+
+    if level is not None:
+        recorded = replace(recorded, provenance={**recorded.provenance, "level": level})
+    return [(path, render_reproducer(path, recorded, release, implementation)) for path in paths]
 
 
 def _replay_each(

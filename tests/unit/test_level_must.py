@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 import shlex
+import sys
 from dataclasses import replace
 
 import pytest
@@ -19,6 +21,7 @@ from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
+from conformance.runs.reproducers import python_reproducer
 from conformance.runs.runner import run
 
 TRIMMING = "python:tests.adapters.trimming_index:open_index"
@@ -123,6 +126,21 @@ def test_a_replay_ignores_divergences_below_its_level():
     trace = Trace("offset", "4.4.0", STEPS[:3], provenance={"level": "must"})
     assert replay(trace, ["4.4.0"], [TRIMMING]).verdict == "FIXED"
     assert replay(trace, ["4.4.0"], [TRIMMING], level="observed").steps == 3
+
+
+@pytest.mark.parametrize(("level", "says"), [("must", "FIXED"), ("observed", None)])
+def test_an_exported_program_judges_at_the_level_of_its_trace(level, says, tmp_path, monkeypatch, capsys):
+    """The index trims its file when it is closed, which 4.4.0 does not (AI-42b)."""
+    program = tmp_path / "ticket.py"
+    trace = Trace("offset", "4.4.0", STEPS[:3], provenance={"level": level})
+    program.write_text(python_reproducer(trace, "4.4.0", TRIMMING, "ticket"), "utf-8")
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    if says is None:
+        with pytest.raises(AssertionError, match="step 3"):
+            runpy.run_path(str(program), run_name="__main__")
+    else:
+        runpy.run_path(str(program), run_name="__main__")
+        assert capsys.readouterr().out.splitlines()[-1] == says
 
 
 def test_steps_that_an_implementation_has_not_executed_are_not_fixed():
