@@ -76,7 +76,7 @@ def remember(
     """
     if not (of_bytes or _FIELDS & set(fields)):
         return
-    clause = _SETS_LENGTH.get(operation.name) if of_bytes else "AI-7"
+    clause = _SETS_LENGTH.get(operation.name, "") if of_bytes else "AI-7"
     if clause in clauses:
         history["length"] = frozenset({clause})
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from conformance.attribution.tables import machines_of
 from conformance.clauses import load_clauses
+from conformance.events import Diverged, Event
 from conformance.experiments.mutation.choices import judge, releases_of
 from conformance.implementations.mutants.choices import CHOICES, WITHOUT_A_CHOICE
+from conformance.kafka.releases import RELEASES
+from conformance.runs.plan import Plan
+from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import run
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAIN = "python:tests.adapters.plain_index:open_index"
 MACHINES = ("offset", "time", "transaction")
 QUICK = (
     "offset-stays-read-only",  # USERS.md, I3
@@ -45,3 +57,21 @@ def test_choices_conform_on_all_releases(name: str, seed: int) -> None:
     result = judge(name, seed, profile="ci")
     assert result.conforms, result
     assert result.found
+
+
+def divergences_of_the_plain_index(
+    releases: tuple[str, ...], profile: str, directory: Path, examples: int | None
+) -> list[Event]:
+    events: list[Event] = []
+    plan = Plan(releases, (PLAIN,), ("offset", "time"), PROFILES[profile], directory, level="must", kept=False)
+    run(replace(plan, max_examples=examples), events.append)
+    return [event for event in events if isinstance(event, Diverged)]
+
+
+def test_an_index_written_from_the_pages_alone_conforms(tmp_path: Path) -> None:
+    assert divergences_of_the_plain_index(("3.9.2", "4.4.0"), "dev", tmp_path, 10) == []
+
+
+@pytest.mark.thorough
+def test_an_index_written_from_the_pages_alone_conforms_to_all_releases(tmp_path: Path) -> None:
+    assert divergences_of_the_plain_index(tuple(RELEASES), "ci", tmp_path, None) == []
