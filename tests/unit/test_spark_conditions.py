@@ -50,6 +50,11 @@ def test_filters_become_bounds(filters, expected):
     assert of(*filters) == expected
 
 
+def test_spark_offers_no_disjunction():
+    """As docs/spark.md says; if this fails, conditions with ``or`` on one column can be pushed down."""
+    assert not hasattr(spark, "Or")
+
+
 def batch_of(times, **how):
     (batch,) = iter_batches(build_batch([(time, b"k", b"v") for time in times], **how))
     return batch
