@@ -33,8 +33,9 @@ _LOG_FILE: Final = re.compile(r"(\d{20})\.log(\.swap|\.cleaned|\.deleted)?", re.
 _ROW: Final = np.dtype([("first", "i8"), ("end", "i8"), ("records", "i8"), ("position", "i8"), ("after", "i8")])
 """Whole batch: its first offset and the one after its last, its readable records, and its position and end in the file.
 
-A batch that fails its checksum has no readable record.
+A batch that fails its checksum, or has an unknown format, has no readable record.
 """
+_LATEST_FORMAT: Final = 2
 
 
 class Piece(NamedTuple):
@@ -100,7 +101,8 @@ def _scan(path: Path) -> _Scan:
             offsets = np.maximum(rows["last_offset"] - rows["base_offset"], -1) + 1
             part = np.zeros(len(rows), _ROW)
             part["first"], part["end"] = rows["base_offset"], np.minimum(rows["last_offset"], LONG_MAX - 1) + 1
-            part["records"] = np.where(rows["count"] >= 0, rows["count"], offsets) * rows["crc_ok"]
+            is_readable = rows["crc_ok"] & (rows["magic"] >= 0) & (rows["magic"] <= _LATEST_FORMAT)
+            part["records"] = np.where(rows["count"] >= 0, rows["count"], offsets) * is_readable
             part["position"], part["after"] = rows["position"], rows["position"] + rows["size"]
             reached += len(part)
             parts.append(part)

@@ -255,9 +255,10 @@ def test_what_is_not_kept_is_counted_once_and_in_the_range_of_its_segment(data):
     assert logged.lost([*kept[:3], Piece(36, topic / log(36), kept[3].size - 1)], 0, 0, 48) == Loss(2, 2, 46, 47)
 
 
-def test_a_batch_that_fails_its_checksum_has_offsets_but_no_readable_record(data):
+@pytest.mark.parametrize("at", [16, 100])  # the format, which no checksum covers; a record
+def test_a_batch_that_fails_its_checksum_has_offsets_but_no_readable_record(data, at):
     topic = data / "orders-0"
-    flip(topic / log(0), 100)
+    flip(topic / log(0), at)
     logged = LoggedRecords(topic)
     kept = [Piece(base, topic / log(base), size) for base, size in logged.sizes.items() if base]
     assert logged.lost(kept, 0, 12, 48) == Loss(10, 12, 0, 11)

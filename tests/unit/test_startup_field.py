@@ -209,11 +209,12 @@ class TestOwners:
         real, odd = os.stat, {}
 
         def stat(path, *arguments, **options):
-            status = list(real(path, *arguments, **options))
+            found = real(path, *arguments, **options)
+            status = list(found)
             mode, user = odd.get(str(path), (None, 1000))
             status[0] = status[0] if mode is None else status[0] & ~0o777 | mode
             status[4] = status[5] = user
-            return os.stat_result(status)
+            return os.stat_result(status, {"st_mtime_ns": found.st_mtime_ns})
 
         monkeypatch.setattr(owners.Path, "stat", stat)
         return odd
