@@ -329,10 +329,21 @@ def _print(result: Verification, *, quiet: bool, verbose: bool, start: Start | N
     if verbose:
         say(*(_line(finding) for finding in result.findings if finding.verdict in HARMLESS))
         say(*(f"{file.path}: {file.verdict}{_why(file.releases, file.why)}" for file in result.files))
-    lines = [] if quiet else [*_tables(result), *_left_out(result, verbose=verbose)]
+    lines = [] if quiet else [*_remarks(result, verbose=verbose), *_tables(result), *_left_out(result, verbose=verbose)]
     if remarks and not verbose and not quiet:
         lines.append(f"{counted(remarks, 'remark')}; --verbose shows {'it' if remarks == 1 else 'them'}")
     say(*lines, _verdict_line(result, start))
+
+
+def _remarks(result: Verification, *, verbose: bool) -> list[str]:
+    """Return the remarks that spare a search: what answers badly, though no file is wrong."""
+    from kidx.verify.answer_rules import LOOKUPS, RETENTION  # noqa: PLC0415
+    from kidx.verify.causes import alike, causes_of  # noqa: PLC0415
+
+    clauses = () if verbose else (LOOKUPS, RETENTION)
+    told = [each for each in result.findings if each.verdict == "sound" and each.clause in clauses]
+    groups = alike(causes_of(told[:_MAX_GROUPED]))[:_MAX_REASONS]
+    return [line for group in groups for line in _folded(group)]
 
 
 def _line(finding: Finding) -> str:

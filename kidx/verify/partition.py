@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.discovery import LOG, SWAP
+from kidx.discovery import LOG, METADATA_TOPIC, SWAP
 from kidx.findings import Finding, Verdict, in_order, worst
+from kidx.verify.answer_rules import check_answers
 from kidx.verify.epoch_rules import check_epochs
 from kidx.verify.partition_rules import (
     PartitionReporter,
@@ -76,7 +77,7 @@ def verify_partition(
     files = [
         _settled(file, changed, interval, index_interval_bytes) for each in ordered for file in filter(kept, each.files)
     ]
-    findings = [*reporter.findings, *(finding for verdict in ordered for finding in filter(kept, verdict.findings))]
+    findings = [finding for verdict in ordered for finding in filter(kept, verdict.findings)]
     first = loaded[0].segment.base_offset if loaded else 0
     transactions = OpenTransactions(
         partition.complete and first == 0,
@@ -87,6 +88,9 @@ def verify_partition(
         own = Reporter(verdict.segment, name)
         files += filter(kept, check_transactions(verdict, transactions, own))
         findings += filter(kept, own.findings())
+    if partition.complete and partition.topic != METADATA_TOPIC:
+        check_answers(loaded, reporter)
+    findings += reporter.findings
     return PartitionVerdict(
         partition.directory,
         partition.name,
