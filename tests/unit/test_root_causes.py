@@ -73,10 +73,11 @@ def test_a_wrong_result_is_related_to_the_same_state_fields_of_the_same_operatio
     state = case(difference("resize", WRONG_COUNT, fields=("entries",)))
     result = (("outcome", "state"), (None, True), (None, False))
     assert sights(state, case(difference("resize", result, fields=("entries",)))) == {"resize:state": ["resize"]}
-    assert len(sights(state, case(difference("resize", result, fields=("length",))))) == 2
+    setup = Operation("append", (7, 0)), Operation("append", (9, 0))
+    assert len(sights(state, case(difference("resize", result, fields=("length",), step=3), *setup))) == 2
     assert len(sights(state, case(difference("truncate", result, fields=("entries",))))) == 2
     refused = (("outcome", "state"), (None, True), ("io", None))
-    assert len(sights(state, case(difference("resize", refused, fields=("entries",))))) == 2
+    assert len(sights(state, case(difference("resize", refused, fields=("entries",), step=3), *setup))) == 2
 
 
 def test_the_same_flag_of_a_result_is_one_divergence():
@@ -246,3 +247,26 @@ def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():
     assert sights(in_file(0, "OI-7"), in_file(-5, "AI-31")) == {"lookup:outcome": ["lookup"]}
     other = (("outcome",), (None, (0, 0)), (None, (1, 1)))
     assert len(group_by_root_cause([in_file(0, "OI-7"), in_file(-5, "AI-31", answer=other)])) == 2
+
+
+def test_the_same_steps_but_for_one_operation_have_one_cause():
+    """The arguments of one step may differ, or there is one more step after the first divergence."""
+    first = case(difference("append", WRONG_BYTES, "AI-1", arguments=(7, 0)))
+    other = case(difference("append", REFUSED, "OI-3", arguments=(9, 0)))
+    assert sights(first, other) == {"append:bytes": ["append"]}
+    twice = case(difference("append", REFUSED, "OI-3", arguments=(9, 0), step=2), Operation("append", (7, 0)))
+    assert len(sights(first, twice)) == 2  # executed again, the steps do not show the first divergence
+    shown = case(
+        difference("lookup", WRONG_COUNT, "AI-8", arguments=(9,), step=2),
+        Operation("append", (7, 0)),
+        attempt=lambda _: first.minimized.divergence,
+    )
+    assert sights(first, shown) == {"append:bytes": ["lookup"]}
+    assert len(sights(first, case(difference("lookup", WRONG_COUNT, "AI-8", arguments=(9,))))) == 2
+
+
+def test_a_violation_of_a_must_clause_is_not_related_to_a_weaker_one():
+    weak = case(difference("append", WRONG_BYTES, "AI-43", arguments=(7, 0)))
+    strong = case(difference("append", REFUSED, "OI-3", arguments=(9, 0)))
+    assert len(sights(weak, strong)) == 2
+    assert sights(strong, weak) == {"append:outcome": ["append"]}

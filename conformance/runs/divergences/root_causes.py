@@ -7,6 +7,8 @@ if they share a secondary symptom, or if one turns into the other when its setup
 - *The same fields.* An operation leaves the same fields of the state wrong; a wrong result or message is a consequence.
 - *The same operation.* It fails in the offset index and in the time index, in the same releases.
 - *The same steps.* The steps are the same except for the name of the file, and so are both results.
+- *The same steps but one.* The steps are the same, or differ in the arguments of one of them, or those of the second
+  have one more, and show the first divergence before. A violation of a MUST clause is not related to a weaker one.
 - *The same part of the result.* An operation's result has several parts, and the same flag among them is wrong.
 - *One by one.* If a bulk operation that diverges is executed as single operations, the other divergence occurs first.
 - *Without the setup.* An operation fails unexpectedly. Without one of the steps before it (for instance, a step that
@@ -100,6 +102,9 @@ def _find_root_cause(one: MinimizedDivergence, others: Mapping[int, MinimizedDiv
     for number, other in others.items():
         if why := _shared_symptom(one, other):
             return number, why
+    for number, other in others.items():
+        if _has_same_steps_but_one(one, other):
+            return number, "the steps are the same but for one operation"
     for divergence, why in _replay_variants(one):
         if one.unique.matches(divergence) and divergence.operation.name == one.minimized.divergence.operation.name:
             continue  # nothing has changed
@@ -166,6 +171,31 @@ def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str
     if part is not None and part == _only_wrong_element(theirs) and one.unique.first > other.unique.first:
         return "the same part of the answer is wrong"
     return ""
+
+
+def _has_same_steps_but_one(one: MinimizedDivergence, other: MinimizedDivergence) -> bool:
+    """Return True if the steps of a divergence are those of an earlier one, up to one operation.
+
+    The arguments of one step may differ. Or there is one more step, if the earlier divergence occurs before it matters.
+    """
+    if (
+        one.unique.first <= other.unique.first
+        or other.unique.identity.aspect == CRASH_ASPECT
+        or (_is_must(one.unique.clause) and not _is_must(other.unique.clause))
+    ):
+        return False
+    mine, theirs = one.minimized.operations, other.minimized.operations
+    if [each.name for each in mine] == [each.name for each in theirs]:
+        return sum(a != b for a, b in zip(mine, theirs, strict=True)) <= 1
+    if not any((*mine[:i], *mine[i + 1 :]) == theirs for i in range(len(mine))):
+        return False
+    found = one.attempt(mine)
+    return found is not None and other.unique.matches(found)
+
+
+def _is_must(clause: str) -> bool:
+    known = load_clauses().get(clause)
+    return known is not None and known.level == "MUST"
 
 
 def _is_the_same_but_for_names(one: DivergenceError, other: DivergenceError) -> bool:
