@@ -338,11 +338,18 @@ class Lockstep(Generic[ObservationT, Files]):
 
     def _compare_subject(self, participant: Participant, group: int, step: Step) -> None:
         """Compare a subject with the reference of its group."""
+        if participant.crashed and _has_crashed(participant.crashed, step, group):
+            participant.skipped.add(step.number)
+            participant.exclude_step(step.clauses[group] if step.clauses else ())
+            participant.operations.exclude((step.operation.name,))
+            return
         self._comparing = participant
         try:
             actual = participant.perform(step.operation)
         finally:
             self._comparing = None
+        if participant.crashed is not None and actual.outcome.error == FAILURE:
+            participant.crashed.add(_kind_of(step, group))
         expected, reference = step.expected[group], self.groups[group].reference
         expected, found = participant.normalize(step.operation, expected, (actual, participant.read()), reference)
         if participant.history and not participant.batched:
@@ -412,3 +419,15 @@ class Lockstep(Generic[ObservationT, Files]):
         self.failure = DivergenceError(divergence, self.operations[: number + 1])
         self._failed = True
         raise self.failure
+
+
+def _has_crashed(crashed: set[Any], step: Step, group: int) -> bool:
+    """Return True if a step has no effect on the reference, and an implementation has crashed after one of its kind."""
+    (before, files), (after, files_after) = step.before[group], step.expected[group]
+    return before.state == after.state and files == files_after and _kind_of(step, group) in crashed
+
+
+def _kind_of(step: Step, group: int) -> tuple[Any, ...]:
+    """Return what steps with similar arguments share: the operation, the error of the reference, and the clauses."""
+    outcome = step.expected[group][0].outcome
+    return step.operation.name, outcome.error, step.clauses[group] if step.clauses else ()

@@ -79,6 +79,9 @@ class Participant(ABC):
         own_clauses: The clauses that the participant's own reference exercised in the last step; None if it needs no
             separate reference.
         history: The clauses below MUST by which parts of the state came about, see :meth:`Scope.rests_on`.
+        crashed: The kinds of steps after which the implementation has crashed; it does not get such a step again if
+            the step has no effect. None to execute every step.
+        skipped: The numbers of the steps of the example that the implementation did not get for this reason.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -95,11 +98,14 @@ class Participant(ABC):
         self.unsupported: set[str] = set()
         self.own_clauses: tuple[str, ...] | None = None
         self.history: dict[Any, frozenset[str]] = {}
+        self.crashed: set[Any] | None = None
+        self.skipped: set[int] = set()
 
     def begin(self) -> None:
         """Begin an example in the empty directory."""
         self.clauses.begin()
         self.operations.begin()
+        self.skipped.clear()
         self.implementation.begin(self.directory)
         self.active = True
         self.history.clear()

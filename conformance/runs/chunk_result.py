@@ -49,6 +49,8 @@ class ChunkResult:
         matched_expectations: The numbers of the expectations that a divergence has matched.
         waited: For each participant, the number of ``examples`` and ``steps`` that other participants executed instead.
         failed: For each participant, the number of examples that ended with a failure, by its signature.
+        survived: For each program, the operations after which it did not fail at least once.
+        avoided: For each program, the number of steps by operation that it did not get, because it has failed at such.
         dropout_scores: For each participant, the score that decides whether it drops out of the run. Failures count,
             and with ``--fail-fast`` the first divergence.
         left: For each participant that has dropped out, the number of examples and steps until then.
@@ -73,6 +75,8 @@ class ChunkResult:
     matched_expectations: set[int] = field(default_factory=set)
     waited: dict[str, Counter[str]] = field(default_factory=dict)
     failed: dict[str, Counter[str]] = field(default_factory=dict)
+    survived: dict[str, set[str]] = field(default_factory=dict)
+    avoided: dict[str, Counter[str]] = field(default_factory=dict)
     dropout_scores: dict[str, int] = field(default_factory=dict)
     left: dict[str, tuple[int, int]] = field(default_factory=dict)
     broken: Shown | None = None
@@ -94,11 +98,13 @@ class ChunkResult:
         self.drawn += chunk.drawn
         self.drawn_kinds.update(chunk.drawn_kinds)
         counted = (self.credited, chunk.credited), (self.excused, chunk.excused), (self.failed, chunk.failed)
-        for totals, chunks in (*counted, (self.performed, chunk.performed), (self.waited, chunk.waited)):
+        counted = (*counted, (self.performed, chunk.performed), (self.waited, chunk.waited))
+        for totals, chunks in (*counted, (self.avoided, chunk.avoided)):
             for participant, counts in chunks.items():
                 if participant not in gone:
                     totals.setdefault(participant, Counter()).update(counts)
-        named = (self.lacking, chunk.lacking), (self.expected, chunk.expected), (self.reached, chunk.reached)
+        sets = (self.lacking, chunk.lacking), (self.expected, chunk.expected), (self.reached, chunk.reached)
+        named = (*sets, (self.survived, chunk.survived))
         for mine, theirs in named:
             for participant, names in theirs.items():
                 if participant not in gone:

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Lockstep
     from conformance.lockstep.divergence import Divergence
     from conformance.lockstep.participant import Participant
+    from conformance.operations import Operation
     from conformance.runs.plan import Plan
 
 
@@ -93,6 +95,7 @@ class MachineRun:
             self.lockstep.drop_models()
         self.lockstep.count_at(plan.level)
         self.turn_order = TurnOrder(self.subjects, self.lockstep.scope.rules)
+        self._ends: dict[str, int] = {}  # for each participant that left the example, its number of survived steps
         self._waiting: set[str] = set()  # the programs that skip the current example because it is not their turn
         self._number = self._steps_before = 0  # of the example, and of all steps before it
         self._specifications = {subject.name: specification for specification, subject in self.subjects}
@@ -176,10 +179,14 @@ class MachineRun:
         performed = {name: participant.performed for name, participant in self._participants.items()}
         for participant in self._participants.values():
             participant.unsupported.clear()
+            participant.crashed = None if participant.batched or number == REGRESSION_TRACES else set()
+            participant.skipped.clear()
             excused_by(participant).clear()
+        self._ends.clear()
         self._evidence = evidence = ChunkResult(number)
         self._dropped_out = {name for name, times in self._dropout_scores.items() if times >= self.max_failures}
         self.lockstep.failure = None
+        self.lockstep.operations.clear()
         self._number = number * CHUNK
         try:
             perform()
@@ -212,7 +219,20 @@ class MachineRun:
             self.lockstep.skip_example(name)
 
     def _note_waiting(self) -> None:
-        """Count the finished example for the participants that did not take part in it."""
+        """Count the finished example for the participants that did not take part in it.
+
+        For programs that did, note the operations that they have survived, and those that they did not get.
+        """
+        operations = self.lockstep.operations
+        for name, participant in self._participants.items():
+            if participant.batched or name in self._waiting or name in self._dropped_out:
+                continue
+            names = [each.name.removeprefix("bulk_") for each in operations[: self._ends.get(name)]]
+            avoided = Counter(names[number] for number in participant.skipped if number < len(names))
+            self._evidence.avoided.setdefault(name, Counter()).update(avoided)
+            done = Counter(names) - avoided
+            self._evidence.survived.setdefault(name, set()).update(done)
+        self._ends.clear()
         steps = self.lockstep.statistics.steps
         for name in self._waiting:
             waited = self._evidence.waited.setdefault(name, Counter())
@@ -230,7 +250,7 @@ class MachineRun:
         if known is not None:
             evidence.expected.setdefault(divergence.participant, set()).update(known)
         else:
-            evidence.buckets.record(divergence, self.lockstep.operations[: divergence.step + 1])
+            evidence.buckets.record(*self._without_skipped(divergence, participant))
             if divergence.is_failure:
                 evidence.note_failure(divergence)
             if self.plan.stop_at_first:
@@ -241,7 +261,16 @@ class MachineRun:
             participant.exclude_step(self._doubtful(divergence))
             return Decision.CONTINUE
         participant.leave(clauses)
+        self._ends[divergence.participant] = divergence.step + (not divergence.is_failure)
         return Decision.SKIP_EXAMPLE
+
+    def _without_skipped(
+        self, divergence: Divergence, participant: Participant
+    ) -> tuple[Divergence, tuple[Operation, ...]]:
+        """Return a divergence and the steps up to it, without those that the participant did not get."""
+        steps = self.lockstep.operations[: divergence.step + 1]
+        kept = tuple(step for number, step in enumerate(steps) if number not in participant.skipped)
+        return replace(divergence, step=len(kept) - 1), kept
 
     def _doubtful(self, divergence: Divergence) -> Sequence[str]:
         """Return the clauses that a divergent step does not count for, if the participant continues."""

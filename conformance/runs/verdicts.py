@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,8 @@ def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) ->
             "cut short": failed.total(),
             "not executed": missing,
             "shapes": dict(failed.most_common()),
+            "not survived": sorted(_operations_of(failed) - evidence.survived.get(subject.name, set())),
+            "avoided": evidence.avoided.get(subject.name, Counter()).total(),
         }
     return details
 
@@ -132,6 +134,11 @@ def _lacked_needs(run: MachineRun, evidence: ChunkResult, subject: Implementatio
     lacking = evidence.lacking.get(subject.name, ())
     needs = (each.split() for each in MACHINES[run.name].needs)
     return [" or ".join(each) for each in needs if all(not subject.supports(op) or op in lacking for op in each)]
+
+
+def _operations_of(failed: Iterable[str]) -> set[str]:
+    """Return the operations of failures, whose signatures begin with them."""
+    return {signature.partition(":")[0] for signature in failed}
 
 
 def tolerance_rows(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]:

@@ -25,6 +25,19 @@ class Crashing(WrongBehindIt):
         super().append(offset, position)
 
 
+class CrashingLookups(OffsetIndex):
+    def lookup(self, target):
+        raise KeyError(target)
+
+    def truncate(self):
+        """Truncate nothing."""
+
+
+def open_crashing_lookups(_, path, base_offset, max_index_size, writable):
+    """Open an index whose lookups raise an unexpected exception."""
+    return CrashingLookups(path, base_offset, max_index_size, writable)
+
+
 def open_index(kind, path, base_offset, max_index_size, writable):
     """Open the index in the harness's own process, where it raises an unexpected exception."""
     assert kind == "offset"

@@ -101,3 +101,18 @@ def test_results_after_it_dropped_out_do_not_count():
     assert total.examples == 30
     assert total.left == {"mine": (20, 100)}
     assert total.failed == {"mine": Counter({"a": 4})}
+
+
+def test_what_crashes_without_an_effect_is_left_out_of_later_examples_and_named(tmp_path):
+    """The rest of the machine is still exercised; the steps of other divergences do not have what was left out."""
+    name = "python:tests.adapters.crashing_index:open_crashing_lookups"
+    result, found = carried_out(name, tmp_path, max_examples=20, shrink_time=0.5, jobs=1)
+    failures = result.details["failures"]
+    assert failures["not survived"] == ["lookup"]
+    assert failures["avoided"] > failures["cut short"]
+    line = describe_failures(result)
+    assert "Nothing was compared after lookup: it failed each time." in line
+    assert f"{failures['avoided']} steps like those at which it failed were left out" in line
+    others = [event for signature, event in found.items() if signature.removeprefix("bulk_") != "lookup"]
+    assert "truncate" in {event.signature.partition(":")[0] for event in others}
+    assert all("lookup" not in step for event in others for step in event.steps)
