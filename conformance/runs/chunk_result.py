@@ -98,8 +98,8 @@ class ChunkResult:
         self.drawn += chunk.drawn
         self.drawn_kinds.update(chunk.drawn_kinds)
         counted = (self.credited, chunk.credited), (self.excused, chunk.excused), (self.failed, chunk.failed)
-        counted = (*counted, (self.performed, chunk.performed), (self.waited, chunk.waited))
-        for totals, chunks in (*counted, (self.avoided, chunk.avoided)):
+        more = (self.performed, chunk.performed), (self.waited, chunk.waited), (self.avoided, chunk.avoided)
+        for totals, chunks in (*counted, *more):
             for participant, counts in chunks.items():
                 if participant not in gone:
                     totals.setdefault(participant, Counter()).update(counts)
