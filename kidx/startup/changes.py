@@ -74,23 +74,29 @@ def forget_log_start(partition: Path) -> Iterator[Change]:
 
 def forget_clean_stop(partition: Path) -> Change:
     """Return the change that makes a start recover all logs of the log directory."""
-    return _moved(partition.parent / CLEAN_SHUTDOWN, partition.parent, lambda view: view.parent / CLEAN_SHUTDOWN)
+    return _moved(partition.parent / CLEAN_SHUTDOWN, lambda view: view.parent / CLEAN_SHUTDOWN)
 
 
 def move_out(path: Path) -> Change:
     """Return the change that moves a file out of its partition."""
-    return _moved(path, path.parent.parent, lambda view: view / path.name)
+    return _moved(path, lambda view: view / path.name)
 
 
-def _moved(path: Path, log_directory: Path, viewed: Callable[[Path], Path]) -> Change:
-    aside = _aside(log_directory)
+def _moved(path: Path, viewed: Callable[[Path], Path]) -> Change:
+    aside = _aside(path)
     command = f"mkdir -p {aside} && mv {shell_word(path.absolute())} {aside}"
     return Change(command, lambda view: viewed(view).unlink())
 
 
-def _aside(log_directory: Path) -> str:
-    """Return the directory for what is moved out of a log directory, as a word of a command."""
-    return shell_word(f"{log_directory.absolute()}.aside")
+def _aside(path: Path) -> str:
+    """Return the directory for a file that is moved out of its directory, as a word of a command.
+
+    It is next to the log directory, and each partition has a directory in it: their files have the same names.
+    """
+    directory = path.absolute().parent
+    if path.name == CLEAN_SHUTDOWN:
+        return shell_word(f"{directory}.aside")
+    return shell_word(f"{directory.parent}.aside/{directory.name}")
 
 
 def rename(path: Path, name: str) -> Change:
@@ -109,7 +115,7 @@ def cut(path: Path, size: int) -> Change:
     def apply(view: Path) -> None:
         _copy(path, view / path.name, size)
 
-    file, aside = shell_word(path.absolute()), _aside(path.parent.parent)
+    file, aside = shell_word(path.absolute()), _aside(path)
     return Change(f"mkdir -p {aside} && cp {file} {aside} && truncate -s {size} {file}", apply)
 
 

@@ -117,8 +117,8 @@ def test_without_a_kind_of_index_nothing_of_it_conforms(campaign):
 @pytest.mark.thorough
 def test_the_missing_operations_of_one_do_not_affect_the_others(campaign):
     found = campaign("offset", lacking=lacking("lookup", declared=False), sound=ReferenceIndex, examples=40)
-    assert found.conforms
     without, sound = found.results
+    assert without.divergences == sound.divergences == 0
     assert without.verdicts["OI-7"] == "unsupported"
     # Nobody looks anything up once one of them has said so; until then the other one did.
     assert sound.verdicts["OI-7"] in ("conforms", "not-run")

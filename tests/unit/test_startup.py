@@ -682,7 +682,7 @@ def test_a_log_of_another_segment_that_prevents_the_start_has_instructions(data)
     shutil.copy(data / "orders-0" / log(0), data / "orders-0" / log(60))
     found = start(data)
     assert [each.path for each in found.fatal] == [data / "orders-0"]
-    assert f"&& mv {data / 'orders-0' / log(60)} {data}.aside" in "\n".join(found.lines())
+    assert f"&& mv {data / 'orders-0' / log(60)} {data}.aside/orders-0" in "\n".join(found.lines())
 
 
 def test_logs_that_were_deleted_before_the_first_one_prevent_the_start(data, capfd, monkeypatch):
