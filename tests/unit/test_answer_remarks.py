@@ -59,12 +59,16 @@ def test_a_segment_without_a_timestamp_that_is_old_hides_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("stamp", "said"),
     [
-        (1 << 62, "4611686018427387904 (in the year 146,140,482)"),
-        (int(time.time() * 1000) + 30 * DAY, "until then, retention by time deletes neither this segment nor a later"),
+        (lambda: 1 << 62, "4611686018427387904 (in the year 146,140,482)"),
+        (
+            lambda: int(time.time() * 1000) + 30 * DAY,
+            "until then, retention by time deletes neither this segment nor a later",
+        ),
     ],
+    ids=["far", "near"],
 )
 def test_a_timestamp_of_the_future_holds_retention_up(tmp_path, stamp, said):
-    ((clause, file, message),) = remarks(partition(tmp_path, [FIRST, stamp, FIRST + 1]))
+    ((clause, file, message),) = remarks(partition(tmp_path, [FIRST, stamp(), FIRST + 1]))
     assert (clause, file) == ("SEG-53", f"{1:020d}.log")
     assert said in message
 
