@@ -46,7 +46,7 @@ plant(
         "append_as_follower", "lambda: self.dialect.follower_checks_message_size", "lambda: True"),
     Row("LG-66", "retains-nothing-of-compacted-topics",
         "Retention deletes segments of a compacted topic by age and size, too.",
-        "delete_old_segments.delete_old_segments", "log.config.deletes", "True"),
+        "delete_old_segments.delete_old_segments.delete_by_rule", "log.config.deletes", "True"),
 )
 # fmt: on
 
