@@ -96,8 +96,7 @@ def test_data_that_python_would_not_parse_is_rejected():
 
 
 def test_a_step_that_cannot_be_executed_is_one_line(tmp_path):
-    one = trace("missing/0.index")
-    one = Trace("offset", "4.4.0", (*one.operations[:1], Operation("write_file", ("00",))))
+    one = Trace("offset", "4.4.0", (*trace().operations[:1], Operation("write_file", ("no hexadecimal number",))))
     for suffix in (".py", ".java"):
         with pytest.raises(ToolError, match=r"^step 2 of the trace, write_file.*cannot be executed"):
             write_reproducer(tmp_path / f"Ticket{suffix}", one, "4.4.0", "jvm")
