@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -128,9 +128,12 @@ class _Reader:
             self._remember(record)
         for record in _records([newest] if newest is not None else [], 0, None):
             self._apply(record)
-        for record in _records(logs, start, end):
+        for record in _records(logs, start, end, self._skip):
             self._remember(record)
             self._apply(record)
+
+    def _skip(self) -> None:
+        self.found.unread += 1
 
     def _remember(self, record: Record) -> None:
         """Note the creation or the removal of a topic."""
@@ -174,8 +177,13 @@ class _Reader:
         )
 
 
-def _records(paths: Iterable[Path], start: int, end: int | None) -> Iterator[Record]:
-    """Yield the records of some files in a range of offsets; a file is read up to its first unreadable batch."""
+def _records(
+    paths: Iterable[Path], start: int, end: int | None, skip: Callable[[], None] = lambda: None
+) -> Iterator[Record]:
+    """Yield the records of some files in a range of offsets; a file is read up to its first unreadable batch.
+
+    ``skip`` is called where records may be missing.
+    """
     for path in paths:
         try:
             for batch in file_batches(path):
@@ -184,7 +192,7 @@ def _records(paths: Iterable[Path], start: int, end: int | None) -> Iterator[Rec
                 if not batch.is_control and batch.base_offset >= start:
                     yield from batch
         except (KidxError, OSError):
-            continue
+            skip()
 
 
 def _parsed(record: Record) -> tuple[int, Mapping[str, Any] | None]:

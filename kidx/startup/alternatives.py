@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from kidx.discovery import LOG
 from kidx.errors import KidxError
+from kidx.java_numbers import LONG_MAX
 from kidx.printable import counted
 from kidx.repair import FROM_A_REPLICA
 from kidx.scan.blocks import LogBlocks
@@ -28,13 +29,15 @@ from kidx.startup.changes import (
     write_number,
 )
 from kidx.startup.checkpointed import CheckpointedOffsets
-from kidx.startup.readable import LoggedRecords
+from kidx.startup.readable import LoggedRecords, Piece
 from kidx.startup.simulation import foreign_log, try_load
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.startup.simulation import Loaded
 
+_TRIED: Final = 16
+"""Number of changes that are tried: each loads the log."""
 _BATCHES: Final = 1 << 20
 """Number of batches of a log that are searched for a wrong offset."""
 
@@ -72,12 +75,13 @@ def best_alternative(
         is_recovery_harmless: True if the other logs of the log directory can be recovered without a loss.
     """
     logged = LoggedRecords(path)
+    now = logged.records - loaded.lost.records
     tried = []
-    for change in _changes(path, logged, is_recovery_harmless=is_recovery_harmless):
-        kept = _kept_after(change, path, dialect, index_interval_bytes)
-        if kept is not None and (loaded.start is None or kept > logged.records - loaded.lost.records):
-            tried.append(Alternative(change, kept, max(logged.records - kept, 0)))
-    return max(tried, key=lambda each: each.kept, default=None)  # of several, the first changes least
+    for change in islice(_changes(path, logged, is_recovery_harmless=is_recovery_harmless), _TRIED):
+        after = _after(change, path, dialect, index_interval_bytes, logged)
+        if after is not None and (loaded.start is None or after.kept > now):
+            tried.append(after)
+    return min(tried, key=lambda each: (each.lost, -each.kept), default=None)  # of several, the first changes least
 
 
 def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -> Iterator[Change]:
@@ -94,7 +98,8 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
     if (foreign := foreign_log(path)) is not None:
         yield move_out(foreign)
     for piece in logged.split:
-        yield rename(piece.path, f"{piece.base:020d}{LOG}")
+        if piece.base not in sizes:
+            yield rename(piece.path, f"{piece.base:020d}{LOG}")
     for base in sizes:
         log = path / f"{base:020d}{LOG}"
         with contextlib.suppress(OSError):
@@ -102,17 +107,22 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
                 yield cut(log, position)
 
 
-def _kept_after(change: Change, path: Path, dialect: Dialect, interval: int) -> int | None:
-    """Return the number of readable records after a change and a start; None if the log cannot be loaded then."""
+def _after(change: Change, path: Path, dialect: Dialect, interval: int, before: LoggedRecords) -> Alternative | None:
+    """Return a change with the result of a start after it; None if the log cannot be loaded then."""
     with tempfile.TemporaryDirectory(prefix="kidx-change-") as scratch:
         try:
             view = make_directory_view(path, Path(scratch))
             change.apply(view)
         except (KidxError, OSError):
             return None
+        checkpoints = CheckpointedOffsets(view.parent).of(view)
         logged = LoggedRecords(view)
-        loaded = try_load(view, dialect, CheckpointedOffsets(view.parent).of(view), interval, logged)
-        return None if loaded.start is None else logged.records - loaded.lost.records
+        loaded = try_load(view, dialect, checkpoints, interval, logged)
+        if loaded.start is None or loaded.end is None:
+            return None
+        pieces = [Piece(base, view / f"{base:020d}{LOG}", size) for base, size in loaded.segments.items()]
+        lost = before.lost(pieces, checkpoints.start_offset, loaded.start, loaded.end)
+        return Alternative(change, logged.records - loaded.lost.records, lost.records)
 
 
 def _trouble(log: Path, base: int) -> int | None:
@@ -146,7 +156,7 @@ def _misnumbered(path: Path, sizes: Mapping[int, int]) -> Iterator[Change]:
     for (log, base, position, first, last), (_, next_base, next_position, next_first, _) in pairwise(batches):
         right = max(following, base) if position == 0 else following
         after = next_base if next_position == 0 else next_first
-        if first != right and right + last - first + 1 == after:
+        if first != right <= LONG_MAX and right + last - first + 1 == after:
             yield write_number(log, position, right)
             return
         following = last + 1

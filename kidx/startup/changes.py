@@ -84,7 +84,7 @@ def move_out(path: Path) -> Change:
 
 def _moved(path: Path, viewed: Callable[[Path], Path]) -> Change:
     aside = _aside(path)
-    command = f"mkdir -p {aside} && mv {shell_word(path.absolute())} {aside}"
+    command = f"mkdir -p {aside} && mv -n {shell_word(path.absolute())} {aside}"
     return Change(command, lambda view: viewed(view).unlink())
 
 
@@ -101,7 +101,7 @@ def _aside(path: Path) -> str:
 
 def rename(path: Path, name: str) -> Change:
     """Return the change that gives a file of a partition another name."""
-    command = f"mv {shell_word(path.absolute())} {shell_word(path.absolute().with_name(name))}"
+    command = f"mv -n {shell_word(path.absolute())} {shell_word(path.absolute().with_name(name))}"
     return Change(command, lambda view: _rename(view / path.name, name))
 
 
@@ -115,12 +115,17 @@ def cut(path: Path, size: int) -> Change:
     def apply(view: Path) -> None:
         _copy(path, view / path.name, size)
 
-    file, aside = shell_word(path.absolute()), _aside(path)
-    return Change(f"mkdir -p {aside} && cp {file} {aside} && truncate -s {size} {file}", apply)
+    return Change(f"{_kept_copy(path)} && truncate -s {size} {shell_word(path.absolute())}", apply)
+
+
+def _kept_copy(path: Path) -> str:
+    """Return the command that copies a file before a change; the copy's name has its size, and replaces no other."""
+    aside, size = _aside(path), path.stat().st_size
+    return f"mkdir -p {aside} && cp {shell_word(path.absolute())} {aside}/{shell_word(f'{path.name}.{size}')}"
 
 
 def write_number(path: Path, position: int, number: int) -> Change:
-    """Return the change that writes a 64-bit number into a file."""
+    """Return the change that writes a 64-bit number into a file, of which a copy is kept."""
     data = number.to_bytes(8, "big", signed=True)
     octal = "".join(f"\\{byte:03o}" for byte in data)
 
@@ -131,7 +136,8 @@ def write_number(path: Path, position: int, number: int) -> Change:
             file.seek(position)
             file.write(data)
 
-    return Change(f"printf '{octal}' | dd of={shell_word(path.absolute())} bs=1 seek={position} conv=notrunc", apply)
+    write = f"printf '{octal}' | dd of={shell_word(path.absolute())} bs=1 seek={position} conv=notrunc"
+    return Change(f"{_kept_copy(path)} && {write}", apply)
 
 
 def _copy(source: Path, target: Path, size: int) -> None:

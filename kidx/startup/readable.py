@@ -110,7 +110,13 @@ def _scan(path: Path) -> _Scan:
         if blocks.tail.kind in {"partial", "corrupt"}:
             found = hidden_batches(path, blocks.tail.valid_bytes)
             fields = [
-                (each.base_offset, each.last_offset + 1, each.records, each.position, each.position + each.size)
+                (
+                    min(each.base_offset, LONG_MAX),
+                    min(each.last_offset, LONG_MAX - 1) + 1,
+                    each.records,
+                    each.position,
+                    each.position + each.size,
+                )
                 for each in found
             ]
             parts.append(np.array(fields, _ROW))
@@ -145,6 +151,7 @@ class LoggedRecords:
                     piece = Piece(int(match[1]), directory / entry.name, entry.stat().st_size)
                     self._pieces[match[2] or ""].append(piece)
         self.sizes: Mapping[int, int] = {piece.base: piece.size for piece in self._pieces[""]}
+        self._paths = {piece.base: piece.path for piece in self._pieces[""]}
 
     @cached_property
     def end(self) -> int:
@@ -181,7 +188,7 @@ class LoggedRecords:
 
         A batch without a number of records, of an old format, counts as one for each offset.
         """
-        rows = next(self._scanned(piece.path).rows for piece in self._pieces[""] if piece.base == base)
+        rows = self._scanned(self._paths[base]).rows
         return int(rows["records"][rows["position"] >= position].sum())
 
     def lost(self, after: Iterable[Piece], log_start: int, start: int, end: int) -> Loss:

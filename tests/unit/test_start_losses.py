@@ -177,7 +177,7 @@ def test_what_a_split_has_replaced_is_still_there_until_the_start(data):
     (each,) = found.partitions
     assert (each.outcome, each.lost) == ("cut", Loss(8, 8, 36, 43))
     said = "\n".join(found.lines())
-    assert f"mv {path}.deleted {path}  # no readable record is lost" in said
+    assert f"mv -n {path}.deleted {path}  # no readable record is lost" in said
 
 
 # -- what a start rebuilds -------------------------------------------------------------------------------------------

@@ -682,7 +682,7 @@ def test_a_log_of_another_segment_that_prevents_the_start_has_instructions(data)
     shutil.copy(data / "orders-0" / log(0), data / "orders-0" / log(60))
     found = start(data)
     assert [each.path for each in found.fatal] == [data / "orders-0"]
-    assert f"&& mv {data / 'orders-0' / log(60)} {data}.aside/orders-0" in "\n".join(found.lines())
+    assert f"&& mv -n {data / 'orders-0' / log(60)} {data}.aside/orders-0" in "\n".join(found.lines())
 
 
 def test_logs_that_were_deleted_before_the_first_one_prevent_the_start(data, capfd, monkeypatch):
@@ -765,7 +765,7 @@ def test_a_log_that_a_recovery_would_repair_has_the_instructions(data):
         file.write(bytes(4096))
     found = start(data)
     assert found.fatal
-    assert f"&& mv {data}/.kafka_cleanshutdown {data}.aside" in "\n".join(found.lines())
+    assert f"&& mv -n {data}/.kafka_cleanshutdown {data}.aside" in "\n".join(found.lines())
     (data / ".kafka_cleanshutdown").unlink()
     assert start(data).answer != "no"
 
@@ -972,5 +972,5 @@ def test_an_end_that_would_be_mistaken_for_an_earlier_one_has_two_remedies(data,
     path = data / "orders-1" / log(36)
     os.truncate(path, path.stat().st_size - 300)
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
-    assert f"&& mv {data}/.kafka_cleanshutdown {data}.aside" in text
+    assert f"&& mv -n {data}/.kafka_cleanshutdown {data}.aside" in text
     assert "if another broker leads the partition" in text

@@ -77,8 +77,8 @@ DAMAGES = {
     wrong_base_offset: "printf",
     wrong_base_offset_after_a_kill: "printf",
     corrupt_batch_after_a_kill: "sed",
-    foreign_log: " && mv ",
-    zeros_behind_the_log: " && mv ",
+    foreign_log: " && mv -n ",
+    zeros_behind_the_log: " && mv -n ",
     log_start_past_the_end: "sed",
 }
 
