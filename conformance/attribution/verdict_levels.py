@@ -15,6 +15,8 @@ from kidx.layout import TIME_INDEX
 
 OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
 """The fields of a state that depend on the length of the file."""
+_OF_OUTCOME: Final = "bytes/of-outcome"
+"""Excuse for bytes that follow from another outcome; bytes that differ after equal outcomes are not excused."""
 _OF_RENAMED: Final = frozenset({".deleted", ".swap", ".cleaned"})
 """The suffixes that Kafka adds to the names of files."""
 
@@ -57,7 +59,12 @@ def counts_at_level(parts: DivergentParts, level: str) -> bool:
         return False
     noticed = noticed_facets(parts)
     return bool(noticed) and not is_observed_only(
-        parts.clauses, noticed, parts.fields, parts.files, ("API", "OBSERVED")
+        parts.clauses,
+        noticed,
+        parts.fields,
+        parts.files,
+        ("API", "OBSERVED"),
+        is_other_outcome=not {"outcome", "text"}.isdisjoint(parts.facets),
     )
 
 
@@ -101,6 +108,8 @@ def is_observed_only(
     fields: Collection[str] = (),
     files: Collection[tuple[str, Collection[str]]] = (),
     levels: Collection[str] = ("OBSERVED",),
+    *,
+    is_other_outcome: bool = False,
 ) -> bool:
     """Return True if a divergent step does not count for a verdict at level MUST.
 
@@ -110,7 +119,9 @@ def is_observed_only(
     that no OBSERVED clause permits violates a MUST clause: to accept the offset is not a permitted way to reject it.
 
     The state follows from the other facets. If a different outcome is permitted, so is the state that results from it.
-    If different bytes are permitted, so are different values of the fields for the length of the file.
+    A clause with the excuse ``bytes/of-outcome`` permits the bytes and the state that result from it, and from an
+    append of several entries that fails one entry earlier or later. If different bytes are permitted, so are different
+    values of the fields for the length of the file.
 
     After a permitted divergence, the participants no longer have the same state, and later steps may look like
     violations. A lockstep at level MUST therefore ends the example, or continues without that implementation.
@@ -123,6 +134,7 @@ def is_observed_only(
         files: The names of the files that differ, as far as they are known, each with keywords for the kind of
             difference.
         levels: The levels whose clauses may permit a difference.
+        is_other_outcome: True if the outcomes differ, perhaps only in the message.
 
     Raises:
         ValueError: A facet is unknown.
@@ -135,6 +147,8 @@ def is_observed_only(
     if not excuses:
         return False
     left = {facet for facet in facets if facet not in excuses}
+    if _OF_OUTCOME in excuses and is_other_outcome and "outcome" not in left:
+        left -= {"bytes", "state"}
     if files and all(_may_differ(*each, excuses) for each in files):
         left.discard("bytes")
     if fields and all(f"state/{name.partition('.')[0]}" in excuses for name in fields):
