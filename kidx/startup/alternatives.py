@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from pathlib import Path
@@ -30,7 +29,7 @@ from kidx.startup.changes import (
 )
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.readable import LoggedRecords, Piece
-from kidx.startup.simulation import foreign_log, try_load
+from kidx.startup.simulation import foreign_log, scratch_directory, try_load
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -109,9 +108,9 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
 
 def _after(change: Change, path: Path, dialect: Dialect, interval: int, before: LoggedRecords) -> Alternative | None:
     """Return a change with the result of a start after it; None if the log cannot be loaded then."""
-    with tempfile.TemporaryDirectory(prefix="kidx-change-") as scratch:
+    with scratch_directory() as scratch:
         try:
-            view = make_directory_view(path, Path(scratch))
+            view = make_directory_view(path, scratch)
             change.apply(view)
         except (KidxError, OSError):
             return None
