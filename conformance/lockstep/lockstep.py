@@ -27,11 +27,12 @@ from conformance.operations.effects import Effect
 from conformance.operations.outcomes import FAILURE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
     from conformance.lockstep.participant import Participant
+    from conformance.operations.op import Op
 
 
 class Lockstep(Generic[ObservationT, Files]):
@@ -338,7 +339,7 @@ class Lockstep(Generic[ObservationT, Files]):
 
     def _compare_subject(self, participant: Participant, group: int, step: Step) -> None:
         """Compare a subject with the reference of its group."""
-        if participant.crashed and _has_crashed(participant.crashed, step, group):
+        if participant.crashed and _has_crashed(participant.crashed, step, group, self.scope.operations):
             participant.skipped.add(step.number)
             participant.exclude_step(step.clauses[group] if step.clauses else ())
             participant.operations.exclude((step.operation.name,))
@@ -421,10 +422,17 @@ class Lockstep(Generic[ObservationT, Files]):
         raise self.failure
 
 
-def _has_crashed(crashed: set[Any], step: Step, group: int) -> bool:
-    """Return True if a step has no effect on the reference, and an implementation has crashed after one of its kind."""
+def _has_crashed(crashed: set[Any], step: Step, group: int, operations: Mapping[str, Op]) -> bool:
+    """Return True if a step has no effect, and an implementation has crashed after one of its kind.
+
+    An unchanged state does not show that, as after a close: the operation has to be a read, or to be rejected.
+    """
+    if _kind_of(step, group) not in crashed:
+        return False
     (before, files), (after, files_after) = step.before[group], step.expected[group]
-    return before.state == after.state and files == files_after and _kind_of(step, group) in crashed
+    operation = operations.get(step.operation.name)
+    has_no_effect = after.outcome.error is not None or (operation is not None and operation.looks)
+    return has_no_effect and before.state == after.state and files == files_after
 
 
 def _kind_of(step: Step, group: int) -> tuple[Any, ...]:

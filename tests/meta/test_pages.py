@@ -200,7 +200,8 @@ def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
     found = pasted(tmp_path, f"{run} --report out/ci")
     assert found.returncode == 1, found.stderr
     assert "OI-3" in found.stdout
-    replay = re.search(r"OI-3 .*?replay +(conformance replay .*?)$", found.stdout, re.DOTALL | re.MULTILINE)[1]
+    of_a_full_index = r"expected +invalid_argument.*?replay +(conformance replay .*?)$"
+    replay = re.search(of_a_full_index, found.stdout, re.DOTALL | re.MULTILINE)[1]
     assert pasted(tmp_path, the_block("console", page="docs/ci.md", containing="conformance report")).returncode == 1
     assert {path.name for path in tmp_path.iterdir()} >= {"report.html", "report.xml", "summary.md", "badge.json"}
     rejection = (
