@@ -225,7 +225,7 @@ def _entry_of(info: dict[str, Any]) -> Entry:
 class RangeReader:
     """A file with range reads; ``bytes_read`` counts the bytes read, ``size`` is the size in bytes.
 
-    ``identity`` is that of its :class:`Entry`, or 0 if the file need not be the one that was listed.
+    ``identity`` equals the identity of its :class:`Entry`, or is 0 if the file need not be the listed one.
     """
 
     bytes_read = identity = 0

@@ -51,7 +51,7 @@ def uses_the_last_slot(step: Step) -> bool:
 
 
 def fills_up(step: Step) -> bool:
-    """Return True if the index has become full, or if its only free slot is the one that a time index reserves."""
+    """Return True if the index has become full, or if only the slot that a time index reserves is free."""
     return bool(step.now.full) and (grew(step) or step.now.entries < (step.now.max_entries or 0))
 
 

@@ -77,8 +77,8 @@ def mutate_command(
 
     The defects are hand-written. A machine is a Hypothesis state machine. A mutant is compared with the unchanged
     reference, so neither Java nor Kafka's jars are needed. `conformance run -i mutant:NAME` tests one mutant as an
-    implementation. With --choices, max-examples is that of each level; the profile sets it by default. Exit code 0: all
-    are killed, or all choices are judged as they have to be, 1: a mutant survives, a choice is not judged so, or a step
+    implementation. With --choices, max-examples applies to each level; the profile sets it by default. Exit code 0: all
+    are killed, or all choices have the expected results, 1: a mutant survives, a choice has another result, or a step
     hangs, 2: could not run.
 
     Example: `conformance mutate --mutant 'warm-*' --seed 7`
@@ -137,7 +137,7 @@ def mutate_command(
 
 
 def _judge(mutants: Sequence[Mutant], seeds: Sequence[int], *, as_json: bool, **options: Any) -> int:
-    """Run choices, and print those that are not judged as they have to be."""
+    """Run choices, and print those that do not have the expected results."""
     results = judge_all([each.name for each in mutants], seeds, **options)
     wrong = [each for each in results if not (each.conforms and each.found)]
     if as_json:

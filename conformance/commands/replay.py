@@ -123,7 +123,7 @@ def _write(programs: list[tuple[Path, str]]) -> None:
 def _programs(
     paths: list[Path], recorded: Trace, release: str, implementation: str, level: str | None
 ) -> list[tuple[Path, str]]:
-    """Return the trace as programs, each with its path; they judge at the given level, or at that of the trace."""
+    """Return the trace as programs, each with its path; they check at the given level, or at the trace's own level."""
     if not paths:
         return []
     from conformance.runs.reproducers import render_reproducer  # noqa: PLC0415 -- only where one is wanted

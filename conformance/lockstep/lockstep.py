@@ -321,9 +321,9 @@ class Lockstep(Generic[ObservationT, Files]):
     def _count(self, steps: Sequence[Step]) -> None:
         """Count the operations and the clauses of steps that every participant has executed."""
         if self.attribute:
-            performed = [each.operation.name for each in steps if each.expected and not each.is_corruption]
+            executed = [each.operation.name for each in steps if each.expected and not each.is_corruption]
             for number, group in enumerate(self.groups):
-                group.performed.update(performed)
+                group.executed.update(executed)
                 group.exercised.update(chain.from_iterable(step.clauses[number] for step in steps if step.clauses))
 
     # -- the subjects ------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class Participant(ABC):
         return self.clauses.evidence
 
     @property
-    def performed(self) -> Counter[str]:
+    def executed(self) -> Counter[str]:
         """The number of steps of each operation that were compared, without steps that are no evidence."""
         return self.operations.evidence
 

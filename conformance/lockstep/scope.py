@@ -241,7 +241,7 @@ class Group(Generic[ObservationT, Files]):
         unbatched: The subjects that execute a step right after the reference: all except the batched ones.
         tracked: The tracked state of attribution before a step.
         exercised: The number of steps that exercised each clause.
-        performed: The number of steps of each operation.
+        executed: The number of steps of each operation.
         observation, files: The reference's observation and files after the last step.
     """
 
@@ -263,9 +263,9 @@ class Group(Generic[ObservationT, Files]):
         self.subjects = subjects
         self.unbatched = [participant for participant in subjects if not participant.batched]
         self.exercised: Counter[str] = Counter()
-        self.performed: Counter[str] = Counter()
+        self.executed: Counter[str] = Counter()
         for subject in subjects:
-            subject.clauses.counts, subject.operations.counts = self.exercised, self.performed
+            subject.clauses.counts, subject.operations.counts = self.exercised, self.executed
         self.begin()
 
     def begin(self) -> None:

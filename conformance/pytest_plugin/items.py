@@ -153,8 +153,8 @@ class SessionRuns:
     def check_completeness(self, stream: Stream) -> None:
         """Check that a machine has compared everything that was requested.
 
-        What an implementation does not have at all is checked at the end of the session, because it may have it for
-        another machine.
+        Operations that an implementation does not have at all are checked at the end of the session, because it may
+        have them for another machine.
 
         Raises:
             IncompleteError: Less was compared, and that is not allowed.

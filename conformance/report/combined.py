@@ -166,7 +166,7 @@ class CombinedReport:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """What all runs have compared together; metrics of the harness count, too."""
+        """Summary of what all runs have compared together; metrics of the harness count, too."""
         diverges = any(stream.footer.verdict in ("diverges", "stale") for stream in self.streams if stream.footer)
         differences = len(self.divergences) + len(self.stale) + len(self.failing)
         compared = compared_in(self.results, differences or int(diverges))

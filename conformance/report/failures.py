@@ -18,7 +18,7 @@ def describe_failures(result: Result) -> str:
     never = ", ".join(found.get("not survived", ()))
     hidden = f" Nothing was compared after {never}: it failed each time." if never else ""
     avoided = found.get("avoided", 0)
-    hidden += f" {avoided} steps like those at which it failed were left out in later examples." if avoided else ""
+    hidden += f" {avoided} steps like those at which it failed were skipped in later examples." if avoided else ""
     rest = (
         f" {missing} of {found['examples']} examples were not executed: it dropped out of the run." if missing else ""
     )

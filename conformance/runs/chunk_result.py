@@ -39,7 +39,7 @@ class ChunkResult:
         drawn: The number of generated examples, without regression traces.
         drawn_kinds: As ``kinds``, but only of the generated examples.
         credited: For each participant, the number of steps that exercised each clause while it took part.
-        performed: For each participant, the number of steps of each operation that were compared while it took part.
+        executed: For each participant, the number of steps of each operation that were compared while it took part.
         reached: For each participant, the clauses that its reference exercised, with or without the participant.
         excused: For each participant, the number of steps with a tolerated difference, by the description of the
             tolerance.
@@ -66,7 +66,7 @@ class ChunkResult:
     drawn: int = 0
     drawn_kinds: Counter[Kind] = field(default_factory=Counter)
     credited: dict[str, Counter[str]] = field(default_factory=dict)
-    performed: dict[str, Counter[str]] = field(default_factory=dict)
+    executed: dict[str, Counter[str]] = field(default_factory=dict)
     reached: dict[str, set[str]] = field(default_factory=dict)
     excused: dict[str, Counter[str]] = field(default_factory=dict)
     lacking: dict[str, set[str]] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class ChunkResult:
         self.drawn += chunk.drawn
         self.drawn_kinds.update(chunk.drawn_kinds)
         counted = (self.credited, chunk.credited), (self.excused, chunk.excused), (self.failed, chunk.failed)
-        more = (self.performed, chunk.performed), (self.waited, chunk.waited), (self.avoided, chunk.avoided)
+        more = (self.executed, chunk.executed), (self.waited, chunk.waited), (self.avoided, chunk.avoided)
         for totals, chunks in (*counted, *more):
             for participant, counts in chunks.items():
                 if participant not in gone:

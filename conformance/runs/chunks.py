@@ -93,7 +93,7 @@ def run_chunk(
 
     Raises:
         DivergenceError: A participant diverges, and it counts.
-        ToolError: The run cannot go on.
+        ToolError: The run cannot continue.
     """
 
     def do(self: Any, *arguments: Any) -> Any:

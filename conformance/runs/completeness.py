@@ -1,4 +1,4 @@
-"""What a run has compared: from the results of its machines, for the run itself and for every report of it.
+"""Summary of what a run has compared: from the results of its machines, for the run itself and for every report of it.
 
 A machine counts as compared with an implementation if it was compared at least once in each operation that the machine
 needs (:attr:`conformance.clauses.machines.MachineUse.needs`), and in each operation that the run reached and the
@@ -39,7 +39,7 @@ def compared_in(results: Sequence[Result], differences: int) -> Comparison:
 
 
 def compared_by(lockstep: Lockstep[Any, Any], machine: str, differences: int) -> Comparison:
-    """Return what a lockstep has compared that executes operations of its own choice.
+    """Return what a lockstep that chooses its own operations has compared.
 
     Args:
         lockstep: The lockstep, which attributes its steps.
@@ -48,14 +48,14 @@ def compared_by(lockstep: Lockstep[Any, Any], machine: str, differences: int) ->
     """
     idle, gaps, count = [], [], 0
     for participant in lockstep.subjects_compared:
-        name, performed = participant.implementation.name, participant.performed
-        count += performed.total()
-        if not performed:
+        name, executed = participant.implementation.name, participant.executed
+        count += executed.total()
+        if not executed:
             idle.append(f"{name}: {_idleness(())}")
         gaps += [
             f"{name} was not compared in {' or '.join(needed)}"
             for needed in _needed(machine)
-            if performed and not any(performed[operation] for operation in needed)
+            if executed and not any(executed[operation] for operation in needed)
         ]
     return Comparison(count, differences, tuple(gaps), tuple(idle))
 

@@ -176,7 +176,7 @@ class MachineRun:
         examples, steps, kinds = statistics.examples, statistics.steps, Counter(statistics.kinds)
         credited = {name: participant.credited for name, participant in self._participants.items()}
         reached = {name: Counter(participant.clauses.counts) for name, participant in self._participants.items()}
-        performed = {name: participant.performed for name, participant in self._participants.items()}
+        executed = {name: participant.executed for name, participant in self._participants.items()}
         for participant in self._participants.values():
             participant.unsupported.clear()
             participant.crashed = None if participant.batched or number == REGRESSION_TRACES else set()
@@ -204,7 +204,7 @@ class MachineRun:
         for name, participant in self._participants.items():
             evidence.credited[name] = participant.credited - credited[name]
             evidence.reached[name] = set(participant.clauses.counts - reached[name])
-            evidence.performed[name] = participant.performed - performed[name]
+            evidence.executed[name] = participant.executed - executed[name]
             evidence.lacking[name] = set(participant.unsupported)
             evidence.excused[name] = Counter(excused_by(participant))
         return evidence

@@ -85,13 +85,13 @@ def _idle(run: MachineRun, specification: str, subject: Implementation, opening:
 def _lacks_opening(run: MachineRun, evidence: ChunkResult, subject: Implementation) -> str:
     """Return the operation without which an implementation cannot open what the machine tests; empty if it can."""
     opening = MACHINES[run.name].needs[0]
-    lacks = opening in evidence.lacking.get(subject.name, ()) and not evidence.performed.get(subject.name)
+    lacks = opening in evidence.lacking.get(subject.name, ()) and not evidence.executed.get(subject.name)
     return opening if lacks else ""
 
 
 def _operations(evidence: ChunkResult, subject: Implementation) -> dict[str, int]:
     """Return how often an implementation was compared in each operation that it has, of those that the run reached."""
-    done, lacking = evidence.performed.get(subject.name, Counter()), evidence.lacking.get(subject.name, ())
+    done, lacking = evidence.executed.get(subject.name, Counter()), evidence.lacking.get(subject.name, ())
     reached = sorted({operation for operation, _, _ in evidence.kinds})
     return {name: done[name] for name in reached if done[name] or (subject.supports(name) and name not in lacking)}
 
@@ -165,7 +165,7 @@ def _verdicts(
     diverging -= below
     expected = evidence.expected.get(subject.name, set()) | below
     lacking = evidence.lacking.get(subject.name, set())
-    # After a failure an example goes on without the participant, and may exercise what it was never compared in.
+    # After a failure an example continues without the participant, and may exercise what it was never compared in.
     hidden = evidence.failed.get(subject.name) and run.turn_order.partners(subject.name) == 1
     capabilities: frozenset[str] | None = getattr(subject, "capabilities", None)
     verdicts: dict[str, Verdict] = {}

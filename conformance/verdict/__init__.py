@@ -36,7 +36,7 @@ VERDICT_LABELS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a program has compared.
+    """Summary of what a program has compared.
 
     Attributes:
         count: The number of compared results, with an answer of each participant.

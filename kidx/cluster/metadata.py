@@ -68,14 +68,14 @@ class Replicas(NamedTuple):
 
 @dataclass(slots=True)
 class ClusterMetadata:
-    """Metadata of a cluster; empty if there are none in the log directories.
+    """Metadata of a cluster; empty if the log directories have no metadata.
 
     Attributes:
         topics: existing topics, by name.
         removed: deleted topics, by id, as far as the log reaches back.
         replicas: replicas of each partition, by topic id and number.
         settings: settings of each topic, by its name.
-        of_brokers: settings of each broker, by its id; those of all brokers have no id.
+        of_brokers: settings of each broker, by its id; settings for all brokers have no id.
         makes_topics: True if a record makes a topic, whether its fields can be read or not.
         unread: number of records about topics or partitions that could not be read.
     """

@@ -192,8 +192,8 @@ class Dialect:
         "A lookup by time whose remote candidate is also local searches the local segments.")
 
     settles_copies = log.flag(">=3.7.1", "",
-        "A broker of KRaft renames strays while it loads its logs, and then puts copies that an interrupted move left "
-        "in the place of their partitions (KAFKA-16082).")
+        "A broker of KRaft renames strays while it loads its logs, and then replaces partitions with the copies "
+        "that an interrupted move left (KAFKA-16082).")
     has_directory_ids = log.flag(">=3.7.0", "",
         "Each log directory has an id, and a broker with two equal ids does not start (KIP-858).")
 

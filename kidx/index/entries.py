@@ -24,7 +24,7 @@ class TimestampOffset(NamedTuple):
 
     @classmethod
     def in_last_slot(cls, slot: bytes, base_offset: int) -> TimestampOffset:
-        """Return what a broker that loads a segment takes for its largest timestamp (SEG-6): the last slot as it is.
+        """Return what a broker that loads a segment takes for its largest timestamp (SEG-6): the last slot, unchanged.
 
         Args:
             slot: last 12 bytes of the ``.timeindex``, which may be zeros; fewer if it has no entry.
@@ -36,7 +36,7 @@ class TimestampOffset(NamedTuple):
         return cls(timestamp, base_offset + relative)
 
     def are_zeros(self, base_offset: int) -> bool:
-        """Return True if the bytes of the entry are zeros, as behind the entries of a preallocated file."""
+        """Return True if the bytes of the entry are zeros, as after the entries of a preallocated file."""
         return self == (0, base_offset)
 
     def in_words(self, base_offset: int) -> str:

@@ -102,7 +102,7 @@ class Loader:
         )
 
     def _with_splits(self, step: Callable[[], None]) -> None:
-        """Perform a step of loading again after each segment that it finds too long, which is split then.
+        """Repeat a step of loading after each segment that it finds too long, which is split then.
 
         Raises:
             LogError: the segment remains, so that Kafka splits it again and again.

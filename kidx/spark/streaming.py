@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Offsets = dict[str, int]
 """The next offset of each partition, by ``topic-partition``."""
 Position = dict[str, Any]
-"""What Spark keeps in the query's checkpoint: :data:`Offsets`, and under :data:`IDENTITIES` which topics they are of.
+"""The position in the query's checkpoint: :data:`Offsets`, and under :data:`IDENTITIES` which topics they belong to.
 
 Earlier versions of kidx kept offsets alone.
 """

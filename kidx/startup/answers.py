@@ -24,7 +24,7 @@ partition is in a log directory that goes offline."""
 
 LaterEffect = Literal["retention", "compaction", "appends", "indexes"]
 """Harm that a broker does to a partition after it has loaded it. *retention*: records are deleted although they are not
-old; *compaction*: records are deleted for aborted ones; *appends*: new records cannot be read, or are refused;
+old; *compaction*: records are deleted for aborted ones; *appends*: new records cannot be read, or are rejected;
 *indexes*: the start has made wrong index files."""
 
 _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
@@ -191,7 +191,7 @@ class PartitionStart:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Harm that a broker does to a partition by itself after it has loaded it.
+    """Harm that a running broker does to a partition after it has loaded it.
 
     Attributes:
         directory: directory of the partition.

@@ -1,8 +1,8 @@
 """Several directories of one partition: the copy that a start serves, and what becomes of the others.
 
 A ``-future`` directory is the copy of a partition that is being moved to another log directory. It is no partition: if
-KRaft's metadata already assign the partition to its log directory, a start puts it in the place of the partition;
-otherwise the move goes on, and the copy is filled from the partition, or emptied if there is none.
+KRaft's metadata already assign the partition to its log directory, a start replaces the partition with it;
+otherwise the move continues, and the copy is filled from the partition, or emptied if no partition exists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ASSIGNED: Final = "KRaft's metadata assign the partition to this log directory"
 
 
 class Settled(NamedTuple):
-    """What a start makes of partitions with several directories.
+    """Result of a start for partitions with several directories.
 
     Attributes:
         fatal: copies that prevent the start.
@@ -54,7 +54,7 @@ class Copies:
         assigned: id of the log directory to which KRaft's metadata assign a partition, by topic and number.
         aside: directories that the start renames while it loads logs.
         limits: function that returns the start and the end of the log in a directory.
-        are_settled: True if the release puts copies in the place of their partitions when it starts.
+        are_settled: True if the release replaces partitions with their copies when it starts.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Copies:
             found.partitions.append(self._lost(future, None, reason, remedy))
         elif current.parent == future.parent:
             reason = (
-                f"it lies beside {name}: this start leaves it, and no later one succeeds once KRaft's metadata assign "
+                f"it is next to {name}: this start leaves it, and no later one succeeds once KRaft's metadata assign "
                 "the partition to this log directory"
             )
             found.remarks.append(Remark(future, reason, "move it out of the log directory"))
@@ -123,7 +123,7 @@ class Copies:
                 found.partitions.append(lost)
 
     def _promote(self, future: Path, current: Path | None, name: str, found: Settled) -> None:
-        """Put a copy in the place of its partition."""
+        """Replace a partition with its copy."""
         start, end = self._limits(future)
         if current is None:
             found.partitions.append(PartitionStart(future, "kept", f"it becomes {name}", (start, start), (end, end)))
@@ -149,7 +149,7 @@ class Copies:
         found.partitions.append(lost)
 
     def _lost(self, path: Path, other: Path | None, reason: str, remedy: str) -> PartitionStart:
-        """Return what is lost of a copy if another one takes its place; None for an empty log."""
+        """Return what is lost of a copy if another copy takes its place; None for an empty log."""
         start, end = self._limits(path)
         first, last = self._limits(other) if other is not None else (0, 0)
         lost, changes = NOTHING, []

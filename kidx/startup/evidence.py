@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TELLING: Final = frozenset({"SEG-35", "SEG-23"})
 """Clauses of remarks about files whose effect on a start only a simulation shows: without a segment, and leftovers.
 
-What a start does with other harmless files follows from the remark: a log start inside a segment is taken as it is, a
+The effect of other harmless files on a start follows from the remark: a log start inside a segment is not changed, a
 ``.deleted`` file is deleted, and an incomplete last batch is cut off (:func:`torn`). A simulation of a log costs about
 a tenth of a second of a processor, and a broker that was killed can have ten thousand of these.
 """

@@ -19,7 +19,7 @@ DEFAULT: Final[Gravity] = "broken"
 
 
 def gravity_of(result: Verification, start: Start | None) -> Gravity | None:
-    """Return the worst of what was found; None if every file is exact and there is nothing to say.
+    """Return the gravity of the worst finding; None if every file is exact and there is nothing to say.
 
     Args:
         result: result of the verification.
@@ -36,6 +36,6 @@ def gravity_of(result: Verification, start: Start | None) -> Gravity | None:
 
 
 def is_failure(result: Verification, start: Start | None, fail_on: Gravity = DEFAULT) -> bool:
-    """Return True if what was found is at least as grave as ``fail_on``."""
+    """Return True if the worst finding is at least as grave as ``fail_on``."""
     gravity = gravity_of(result, start)
     return gravity is not None and GRAVITIES.index(gravity) <= GRAVITIES.index(fail_on)

@@ -1,4 +1,4 @@
-"""Harm that a broker does to a log after it has loaded it, in words, with remedies that were simulated."""
+"""Descriptions of the harm that a broker does to a log after it has loaded it, with remedies that were simulated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def harm_of(
     release: str | None,
     recovers: Callable[[], bool],
 ) -> Iterator[Later]:
-    """Yield the harm that a broker does to a log by itself, after it has loaded it.
+    """Yield the harm that a running broker does to a log after it has loaded it.
 
     Args:
         log_files: the log.
@@ -131,7 +131,7 @@ def _unread(
             f"appends new records after them: they are acknowledged, but {unread.reason}"
         )
     elif unread.is_refused:
-        reason = f"the broker refuses new records: {unread.reason}"
+        reason = f"the broker rejects new records: {unread.reason}"
     else:
         reason = f"new records are acknowledged, but {unread.reason}"
 

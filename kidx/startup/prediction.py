@@ -166,7 +166,7 @@ def predict(
 
 
 class _Running(NamedTuple):
-    """What is the same for all brokers: the findings, and what decides what a broker does after loading.
+    """Input that all brokers have in common: the findings, and what decides what a broker does after loading.
 
     Attributes:
         properties: ``server.properties``; None if it was not given.
@@ -462,7 +462,7 @@ class _Broker:
         return f"{FROM_A_REPLICA}; where none does: {instead}" if instead else FROM_A_REPLICA
 
     def _instead(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
-        """Return the change with which a start keeps more records of a log, as tried; empty if there is none."""
+        """Return the change with which a start keeps more records of a log, as tried; empty if no change does."""
         recovers = offsets.clean and self._are_recovered(path.parent, but=path)
         best = best_alternative(path, self.dialect, interval, loaded, is_recovery_harmless=recovers)
         return "" if best is None else str(best)

@@ -1,6 +1,6 @@
 """Records of a log before and after a start, from the batches in its files alone, whatever loads them.
 
-What a start loses is the difference of two sets of offsets. A batch belongs to a log if its offsets are in the range of
+A start loses the difference between two sets of offsets. A batch belongs to a log if its offsets are in the range of
 its segment, up to the next segment, and in ascending order with most batches of its file: a batch of another partition
 is no record of this log. What an interrupted compaction has rewritten completely, ``.log.swap``, replaces the segments
 that it covers; the records that it lacks were removed by the compaction. A ``.log.deleted`` whose offsets are too far
@@ -83,7 +83,7 @@ class _Scan(NamedTuple):
 
     Attributes:
         rows: the batches, as they lie.
-        is_whole: True if the file has nothing but whole batches.
+        is_whole: True if the file has only whole batches.
         reached: number of batches that are reached from the beginning.
     """
 
@@ -284,7 +284,7 @@ def _difference(before: Array, after: Array) -> Loss:
                 first, end = next(kept, (LONG_MAX, LONG_MAX))
             if first > low:
                 lost.append((low, min(first, high)))
-            low = min(end, high)  # noqa: PLW2901 -- what is left of the range
+            low = min(end, high)  # noqa: PLW2901 -- the rest of the range
     if not lost:
         return NOTHING
     starts, stops = np.array(lost, "i8").T

@@ -1,4 +1,4 @@
-"""Simulation of a broker that runs: what it does with a log by itself, in the first minutes after it has loaded it.
+"""Simulation of a broker that runs: what it does with a log on its own, in the first minutes after it has loaded it.
 
 A view of the log is loaded as by the start. A producer appends the first records, and a consumer reads them; retention
 is applied once; index files that the start has made are verified. Nothing of this is written to the partition's files.
@@ -124,7 +124,7 @@ class WrongIndex(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Harm that a broker does to a log by itself, after it has loaded it.
+    """Harm that a running broker does to a log after it has loaded it.
 
     Attributes:
         end: log end offset after loading; None if the log cannot be loaded.
@@ -152,7 +152,7 @@ class Ran:
 
 
 def run(log_files: LogFiles) -> Ran:
-    """Return what a broker does to a log by itself after loading it."""
+    """Return what a running broker does to a log after loading it."""
     try:
         with log_files.loaded() as log:
             wrong = tuple(_wrong_indexes(log, log_files))
@@ -229,7 +229,7 @@ def _append_and_read(log: ViewedLog, *, is_new: bool) -> Unread | None:
     Args:
         log: the loaded log.
         is_new: True if the records are of this moment, so that an old segment is rolled; False if they follow the
-            last ones, as those of a mirror, or of a leader that this broker follows.
+            last ones, like the records of a mirror, or of a leader that this broker follows.
     """
     active = cast("ViewedSegment", log.segments.active)
     first, size, source = log.end_offset, active.size, active.log.source

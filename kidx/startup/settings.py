@@ -30,7 +30,7 @@ _NUMBERS: Final[dict[str, dict[str, int]]] = {
     "min.compaction.lag.ms": {"log.cleaner.min.compaction.lag.ms": 1},
     "max.message.bytes": {"message.max.bytes": 1},
 }
-"""Broker settings by topic setting, each with its unit in the topic's; the first that is set counts."""
+"""Broker settings by topic setting, each with its unit in units of the topic setting; the first that is set counts."""
 _TEXTS: Final[dict[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",
     "message.timestamp.type": "log.message.timestamp.type",

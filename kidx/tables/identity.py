@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kidx.tables.segments import PartitionLog, Segment
 
 Identity = str | list[int] | None
-"""What a checkpoint keeps of a topic: its id; or base offset, largest time and producer id of the first batch."""
+"""Identity of a topic in a checkpoint: its id; or base offset, largest time and producer id of the first batch."""
 
 
 def current_topic_id(segment: Segment) -> str:
@@ -42,7 +42,7 @@ def identity_of(log: PartitionLog) -> Identity:
 
 
 def difference(before: Identity, now: Identity, log: PartitionLog) -> str:
-    """Return how a topic differs from the one that was read before; empty if no difference shows.
+    """Return how a topic differs from the topic that was read before; empty if no difference shows.
 
     Args:
         before: the identity of the topic that was read before.

@@ -57,7 +57,7 @@ def read_log_directory(store: Store, path: str, names: Iterable[str] = FILES) ->
 
 
 def topic_id_in(store: Store, entry: Entry | None) -> str:
-    """Return the topic id in a ``partition.metadata`` file; empty if there is none, or the file was replaced.
+    """Return the topic id in a ``partition.metadata`` file; empty if the file does not exist, or was replaced.
 
     Raises:
         OSError: the file cannot be read.

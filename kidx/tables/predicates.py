@@ -48,7 +48,7 @@ class Predicates:
         )
 
     def admits_batch(self, batch: RecordBatch) -> bool:
-        """Return True if a batch can have rows, by its header; only that of a v2 batch with LogAppendTime is exact."""
+        """Return True if a batch can have rows, by its header; exact only for v2 batches with LogAppendTime."""
         if batch.magic < HEADER_HAS_TIMES or batch.timestamp_type is not TimestampType.LOG_APPEND_TIME:
             return True
         too_old = self.min_time is not None and batch.max_timestamp < self.min_time

@@ -72,6 +72,6 @@ def _check_retention(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
             RETENTION,
             "sound",
             f"the timestamps are probably in seconds, such as {dated(stamped[0].max_timestamp)}: Kafka's are in "
-            "milliseconds, so that retention by time takes the records for those of 1970",
+            "milliseconds, so that retention by time takes the records for records of 1970",
             stamped[0].segment.base_offset,
         )

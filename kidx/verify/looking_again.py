@@ -7,7 +7,7 @@ finds the same fault.
 
 That is not enough for files that a broker has open, which it also changes in several steps, through mappings that do
 not change the time of the file. It creates an index file empty, and preallocates it afterwards. After a truncation,
-the entries behind the new end remain, until others are written over them: only the memory of the broker says which
+the entries past the new end remain, until others are written over them: only the memory of the broker says which
 entries count. So in a log directory whose lock is held, a fault in an index file from the recovery point on is
 *changing*: the segment is active, or a start may be recovering it.
 """

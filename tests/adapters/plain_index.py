@@ -3,7 +3,7 @@
     conformance run -i python:tests.adapters.plain_index:open_index --machine offset --kafka all --level must
 
 It does what the pages say and nothing that only Kafka does: an index opened read-only rejects whatever would change it;
-an open that fails, or a resize that is rejected, leaves everything as it was; a rejected append writes nothing; the
+an open that fails, or a resize that is rejected, leaves everything unchanged; a rejected append writes nothing; the
 upper bound of a fetch may be the first entry; a closed index rejects everything; a closed file has no unused bytes.
 """
 

@@ -25,7 +25,7 @@ def append(client, topic, records, partition=0):
 
 
 def killed_after_deletions(release, root):
-    """Delete a topic of many partitions, delete another and create it again, and kill the broker at once."""
+    """Delete a topic of many partitions, delete another and create it again, and kill the broker immediately."""
     broker = broker_at(release, root)
     with broker, broker.connect() as client:
         client.create_topic(TOPIC, {}, partitions=1)

@@ -173,7 +173,7 @@ def test_the_runbook_helps(section, damage, codes, tmp_path, in_process):
     ("is_corrupt", "answer"), [(False, "yes: the start repairs"), (True, "no: 1 partition would lose")]
 )
 def test_moving_an_index_away_is_only_for_healthy_logs_as_the_runbook_says(is_corrupt, answer, tmp_path, in_process):
-    """The way without kidx, on the damage that it is for, and on the damage for which it warns."""
+    """The way without kidx, on the corruption that it is for, and on the corruption of which it warns."""
     data = tmp_path / "data"
     partition = data / "create-time-0"
     shutil.copytree(ROOT / "tests" / "golden" / "3.9.2" / "create-time-0", partition)

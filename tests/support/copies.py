@@ -27,7 +27,7 @@ REAL = frozenset({"full", "short"})
 
 
 class Combination(NamedTuple):
-    """Kinds of the partition's directories in its place and in the other log directory, and of -future directories."""
+    """Kinds of a partition's directory and its -future directory, in the assigned log directory and in the other."""
 
     own: str
     elsewhere: str
@@ -49,7 +49,7 @@ FATAL = [
     Combination("full", "", "short", ""),
     Combination("short", "other", "full", "other"),
 ]
-"""Some of the others, each of which needs a start of its own."""
+"""Some of the others, each of which needs a separate start."""
 
 
 def prepare(release, root, partitions):

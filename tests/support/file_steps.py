@@ -30,7 +30,7 @@ _FIELD_BYTES: Final = 34
 
 
 class _Steps:
-    """The functions that change files, each with a look behind it; what the look itself does is no step."""
+    """The functions that change files, each followed by a look; what the look itself does is no step."""
 
     def __init__(self, look: Look, *, halves: bool) -> None:
         self._look, self._halves = look, halves
@@ -47,7 +47,7 @@ class _Steps:
             self._is_looking = False
 
     def after(self, name: str) -> Callable[..., Any]:
-        """Return a function of ``os`` with a look behind it."""
+        """Return a function of ``os`` that is followed by a look."""
         original = getattr(os, name)
 
         def change(*arguments: Any, **options: Any) -> Any:

@@ -48,7 +48,7 @@ def test_lookups_that_end_in_a_segment_without_a_timestamp(tmp_path, release):
 
 
 def test_a_segment_without_a_timestamp_that_is_old_hides_nothing(tmp_path):
-    """It counts as old as its file, which is before the next records: the search goes on."""
+    """It counts as old as its file, which is before the next records: the search continues."""
     path = partition(tmp_path, [FIRST, -1, FIRST + 5000])
     os.utime(path / f"{1:020d}.log", (FIRST / 1000 - 5, FIRST / 1000 - 5))
     assert remarks(path) == []

@@ -1,6 +1,6 @@
-"""A look between any two steps of a broker finds no damage: appends, rolls, compaction, truncation, retention, starts.
+"""A look between two steps of a broker finds no corruption: appends, rolls, compaction, truncation, retention, starts.
 
-The steps are those of ``kidx.log``, which are those of each release; so this is a test of all looks, not a race.
+``kidx.log`` executes the same steps as each release; so this is a test of all looks, not a race.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def held(disk):
 
 
 class Broker:
-    """One log of a broker, and the checkpoints of its log directory; every batch is 100 ms later than the one before.
+    """One log of a broker, and the checkpoints of its log directory; every batch is 100 ms later than the batch before.
 
     Args:
         disk: log directory.
@@ -170,7 +170,7 @@ def test_a_look_between_two_steps_of_a_living_broker_finds_no_damage(disk, relea
 
 @pytest.mark.parametrize("release", [thorough_param("3.9.2"), thorough_param("4.4.0")])
 def test_files_that_a_broker_wrote_before_are_judged_while_it_runs(disk, release):
-    """Damage below the recovery point is no state between two steps."""
+    """Corruption below the recovery point is no state between two steps."""
     broker = Broker(disk, release)
     broker.append(20, 0)
     broker.checkpoint()

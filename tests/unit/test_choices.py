@@ -1,4 +1,4 @@
-"""What a clause below MUST leaves open conforms at level must, and is found at the level of its clause."""
+"""A choice that a clause below MUST leaves open conforms at level must, and is found at the level of its clause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has compared, from the results of its machines."""
+"""A run states what it has compared, from the results of its machines."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_log_that_begins_with_a_hole_loses_its_records(data):
 
 @pytest.mark.parametrize("base", [24, 36])
 def test_batches_that_an_index_leads_to_are_not_lost(data, base):
-    """After a clean stop the end is read through the index, and lookups behind the bad bytes succeed."""
+    """After a clean stop the end is read through the index, and lookups past the bad bytes succeed."""
     (data / ".kafka_cleanshutdown").write_text("")
     write_offsets(data / "recovery-point-offset-checkpoint", {0: 48})
     path = data / "orders-0" / log(base)

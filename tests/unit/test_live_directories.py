@@ -307,7 +307,7 @@ def test_a_segment_that_vanishes_in_the_middle_after_planning_is_lost(partition,
     change(partition)
     with pytest.raises(ToolError, match=r"\.log no longer exists as it was .* no other segment has its records"):
         read_splits(splits)
-    assert read_splits(splits, fail_on_data_loss=False) == offsets(partition.parent), "what is left is read once"
+    assert read_splits(splits, fail_on_data_loss=False) == offsets(partition.parent), "the rest is read once"
 
 
 def test_a_segment_that_vanishes_from_an_object_store_is_lost_and_a_merge_is_not(partition):

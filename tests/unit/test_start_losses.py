@@ -1,4 +1,4 @@
-"""What a start loses: what the batches alone show before it, compared with the simulated log after it."""
+"""Losses of a start: what the batches alone show before it, compared with the simulated log after it."""
 
 import shutil
 import sys
@@ -282,7 +282,7 @@ def test_lookups_see_the_end_that_a_start_recovers(data, capfd, monkeypatch):
             main()
         return capfd.readouterr()
 
-    assert latest().out.startswith("-1: offset 36,")  # a start after a clean stop believes the index
+    assert latest().out.startswith("-1: offset 36,")  # a start after a clean stop trusts the index
     kill(data, 36)
     found = latest()
     assert found.out.startswith("-1: offset 46,")

@@ -1,4 +1,4 @@
-"""What a broker does by itself after it has loaded its logs: retention, first appends, index files that it makes."""
+"""Actions of a running broker after it has loaded its logs: retention, first appends, index files that it makes."""
 
 import base64
 import os
@@ -256,7 +256,7 @@ def test_a_time_index_that_makes_the_broker_refuse_records(data):
     entry = (EPOCH_MS + 6 * HOUR_MS).to_bytes(8, "big") + (5000).to_bytes(4, "big")
     path.write_bytes(entry)
     (harm,) = started(data).later
-    assert (harm.effect, harm.reason.startswith("the broker refuses new records: ")) == ("appends", True)
+    assert (harm.effect, harm.reason.startswith("the broker rejects new records: ")) == ("appends", True)
     assert "kidx repair" in harm.remedy
     repair_paths([data], release="3.9.2")
     assert started(data).later == ()

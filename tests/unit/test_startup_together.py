@@ -1,6 +1,6 @@
 """Directories that belong together: copies of a partition under several names, and the directory of KRaft's own log.
 
-What brokers do with them: tests/broker/test_copies.py.
+The test of what brokers do with them is tests/broker/test_copies.py.
 """
 
 import base64
@@ -99,7 +99,7 @@ def test_a_copy_beside_its_partition_prevents_the_start(disks):
     assert found.fatal[0].remedy.startswith(f"move {data / FUTURE} out of the log directory")
     shorten(data / "orders-0", 36)
     assert start(*disks).fatal[0].remedy.startswith(f"move {data / 'orders-0'} out of the log directory")
-    (data / FUTURE).rename(other / FUTURE)  # not the log directory of the assignment: the move goes on
+    (data / FUTURE).rename(other / FUTURE)  # not the log directory of the assignment: the move continues
     (cut,) = start(*disks).of("cut")
     assert (cut.directory, cut.end, cut.readable) == (other / FUTURE, (48, 36), 12)
 
@@ -115,7 +115,7 @@ def test_a_copy_in_the_assigned_directory_replaces_the_partition_elsewhere(disks
     assert (found.answer, cut.directory, cut.end, cut.readable) == ("no", other / "orders-0", (48, 24), 24)
     assert str(data / FUTURE) in cut.reason
     assert f"move {data / FUTURE} out of the log directory" in cut.remedy
-    # 3.7.0 leaves the partition in its place, and goes on with the move.
+    # 3.7.0 leaves the partition where it is, and continues the move.
     (data / FUTURE).rename(other / FUTURE)
     (other / "orders-0").rename(data / "orders-0")
     assert not start(*disks, release="3.7.0").of("cut")

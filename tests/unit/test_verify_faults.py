@@ -446,7 +446,7 @@ TIMES = {
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("name", TIMES)
 def test_verification_and_lookup_agree_on_the_largest_timestamp(disk, name, clean):
-    """What a search leaves out by the finding is what a lookup with the same files leaves out."""
+    """A search skips by the finding exactly what a lookup with the same files skips."""
     plant, words, largest, described = TIMES[name]
     if clean:
         (disk / ".kafka_cleanshutdown").touch()

@@ -83,7 +83,7 @@ class Campaign:
 
     @property
     def comparison(self) -> Comparison:
-        """What all cells have compared."""
+        """Summary of what all cells have compared."""
         states = ((self.cut, "cut short"), (self.left, "not run"))
         gaps = [f"{counted(len(cells), 'run')} {how} (--max-time)" for cells, how in states if cells]
         if gaps:

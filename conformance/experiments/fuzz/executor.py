@@ -97,7 +97,7 @@ class CaseExecutor:
 
     @property
     def compared(self) -> Comparison:
-        """What the lockstep has compared."""
+        """Summary of what the lockstep has compared."""
         return compared_by(self._lockstep, self.machine, 0)
 
     def examine(self, content: bytes, queries_from: bytes | None = None) -> ExecutionResult:

@@ -81,7 +81,7 @@ class FuzzResult:
 
     @property
     def comparison(self) -> Comparison:
-        """What was compared."""
+        """Summary of what was compared."""
         return Comparison(self.compared, len(self.findings), tuple(self.missing), tuple(self.idle))
 
     def to_json(self) -> dict[str, Any]:

@@ -81,9 +81,9 @@ def judge(
     Args:
         name: The name of the choice.
         seed: The random seed.
-        releases: The releases at level must; those of :func:`releases_of` if None.
+        releases: The releases at level must; if None, the result of :func:`releases_of`.
         profile: The profile, which sets the steps and the number of examples.
-        examples: The number of examples at level must instead of that of the profile.
+        examples: The number of examples at level must; if None, the profile sets it.
 
     Raises:
         DivergenceError: The reference itself diverges from the model.
@@ -149,7 +149,7 @@ def judge_all(
         seeds: The random seeds.
         jobs: The number of worker processes; the number of processors if None.
         on_result: A callback that receives each result.
-        **options: Further arguments of :func:`judge`.
+        **options: Further arguments for the run of each choice.
     """
     workers = jobs or os.cpu_count() or 1
     results = list[ChoiceResult]()

@@ -33,7 +33,7 @@ class Comparison:
         steps: The number of operations.
         seconds: The duration.
         not_replayed: The number of regression traces that were not replayed before the time limit.
-        missing: What was not executed before the time limit, in words.
+        missing: Descriptions of what was not executed before the time limit.
     """
 
     plan: Plan

@@ -34,7 +34,7 @@ def patch_of(dialect: Dialect, changes: Iterable[ClauseChange], untested: Collec
         dialect: The value of every behaviour in the release. The patch edits each row of the table that contradicts it.
         changes: The clauses whose ranges change. After a clause that ends, the patch adds a draft of the clause that
             replaces it. A person must write the draft's title, statement, promise, reason and source.
-        untested: The behaviours whose rows stay as they are, because nothing is known about them.
+        untested: The behaviours whose rows remain unchanged, because nothing is known about them.
     """
     lines: list[str] = []
     if not has_release(dialect.release):
@@ -55,7 +55,7 @@ def edited_rows(dialect: Dialect, untested: Collection[str] = ()) -> dict[str, t
 
     Args:
         dialect: The value of every behaviour in the release.
-        untested: The behaviours whose rows stay as they are if they have a value for the release.
+        untested: The behaviours whose rows remain unchanged if they have a value for the release.
     """
     release = dialect.release
     known = [other for other in PUBLISHED.split() if other != release]

@@ -194,7 +194,7 @@ def _affects_others(start: Start, site: Site) -> bool:
 class _Log:
     """Log before the start: its end, and the number of bytes of complete batches in each segment.
 
-    Segments below the log start are left out, because retention deletes them in any case.
+    Segments below the log start are excluded, because retention deletes them in any case.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -19,7 +19,7 @@ _LEGEND: Final = """\
 A broker was stopped, its directories were corrupted, `kidx verify` predicted the next start, and the broker started.
 *end N*: the end of the partition after the start; before, it was 48 after a clean stop and 84 after `kill -9`. Segments
 are named by their base offsets; a killed broker had not flushed the segments from 48 on. A cell in bold was not
-predicted. *New records cannot be read*: a producer's first batches were refused, or acknowledged and not found by a
+predicted. *New records cannot be read*: a producer's first batches were rejected, or acknowledged and not found by a
 consumer. Retention was checked every second. *Sealed*: of an inactive segment. Cases that share a start share its
 answer: no, as soon as one of them loses records.
 """

@@ -2,7 +2,7 @@
 
 A choice differs from Kafka in what its clause says, and in what follows from that; it keeps every promise to users. So
 a machine must find it at the level of the clause, and it must conform at level must (``conformance mutate --choices``).
-The form is that of the defects: a row, or a class. A choice of a text differs in the text of an error alone.
+Like a defect, a choice is a row or a class. A choice of a text differs in the text of an error alone.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def choose(clause: str, name: str, title: str, machine: str, build: Callable[[],
 
 
 def _mapped(clause: str, name: str, title: str, function: str, before: str, after: str, *kinds: str) -> None:
-    """Register a choice of one fragment in both mapped indexes, or in those of the given kinds."""
+    """Register a choice of one fragment in both mapped indexes, or in the indexes of the given kinds."""
     for kind in kinds or ("offset", "time"):
         base = {"offset": OffsetIndex, "time": TimeIndex, "transaction": TransactionIndex}[kind]
         choose(clause, f"{kind}-{name}", title, kind, partial(_planted_in, base, function, before, after))
@@ -99,7 +99,7 @@ _mapped("AI-2", "reader-creates-nothing", "Opening read-only does not create a m
 _mapped("AI-3a", "preallocates-more", "A new file has space for one more entry.",
     "_preallocated_size", "round_down(self.max_index_size, self.entry_size)",
     "round_down(self.max_index_size, self.entry_size) + self.entry_size")
-_mapped("AI-3a", "preallocates-less", "A new file has space for one entry less, but for one.",
+_mapped("AI-3a", "preallocates-less", "A new file has space for one entry less, and for at least one.",
     "_preallocated_size", "round_down(self.max_index_size, self.entry_size)",
     "max(round_down(self.max_index_size, self.entry_size) - self.entry_size, self.entry_size)")
 _mapped("AI-3b", "takes-any-size", "A new file has space for an entry, whatever its maximum size is.",
@@ -139,7 +139,7 @@ _mapped("AI-16b", "trims-in-silence", "Trimming a closed index has no effect.",
     "trim_to_valid_size", "self._mmap is None and self.dialect.unmapped_trim_is_noop", "self._mmap is None")
 _mapped("AI-16c", "rejects-a-trim-when-closed", "Trimming a closed index is rejected.",
     "trim_to_valid_size", START, "self._mapped()")
-_mapped("AI-18", "deletes-with-its-length", "Deleting an index sets its length to that of its entries.",
+_mapped("AI-18", "deletes-with-its-length", "Deleting an index sets its length to the length of its entries.",
     "delete_if_exists", START,
     "self.length = self.entries * self.entry_size; self.max_entries = self.entries")
 _mapped("AI-19a", "closed-looks-up-nothing", "Reading a slot of a closed index is rejected as a missing slot.",
@@ -352,7 +352,7 @@ for _clauses, _machine, _operations, _errors in _TEXTS:
         choose(
             _clause,
             f"{_machine}-{_clause.lower()}-other-words",
-            "The text of an error is another one.",
+            "The text of an error is different.",
             _machine,
             partial(_with_other_words, _machine, _operations, _errors),
         )

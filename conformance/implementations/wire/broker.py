@@ -39,7 +39,7 @@ PREFIX: Final = "kidx-wire-"
 START: Final = 30.0
 """Maximum time in seconds until a broker that listens responds."""
 RETURNS: Final = 10.0
-"""Maximum time in seconds until a broker that others have started, and that is gone, is there again."""
+"""Maximum time in seconds until a broker that others have started, and that is gone, is available again."""
 _DELETES: Final = 5.0
 """Maximum time in seconds for deleting the topics at the end, during which signals wait."""
 _APPEARS: Final = 1.0
@@ -153,7 +153,7 @@ class WireBroker:
 
     @property
     def removal(self) -> str:
-        """The command that removes the topics of this run, those of a run that was killed included."""
+        """The command that removes the topics of this run, also after the run was killed."""
         config = [] if self._command_config is None else ["--command-config", str(self._command_config)]
         command = ["kafka-topics.sh", "--bootstrap-server", str(self.address), *config]
         return shlex.join([*command, "--delete", "--topic", f"{self.prefix}.*"])
@@ -227,7 +227,7 @@ class WireBroker:
             raise UnreachableError(f"the broker at {self.address}", f"does not start again: {error}") from error
 
     def recover(self) -> None:
-        """Connect again after a request without a response; start the broker again if it has ended and is the run's.
+        """Connect again after a request without a response; restart the broker if it has ended and the run started it.
 
         If the broker cannot be reached any more, ``gone`` has the error, and no more topics are created.
         """

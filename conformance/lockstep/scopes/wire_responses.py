@@ -100,7 +100,7 @@ class WireComparison:
 
     @property
     def is_given_up(self) -> bool:
-        """True if so many responses were late that the lockstep creates no more topics."""
+        """True if the lockstep creates no more topics, because too many responses were late."""
         return self._late >= _MOST_LATE
 
     @property
@@ -123,7 +123,7 @@ class WireComparison:
     def _answered(self, topic: Topic, what: str, clause: str) -> Iterator[None]:
         """Record a divergence if a request in this block gets no response that a client can use.
 
-        What the broker has done with the request is unknown, so the topic is abandoned, and a new connection is opened.
+        The effect of the request on the broker is unknown, so the topic is abandoned, and a new connection is opened.
 
         Args:
             topic: The topic that the requests are about.

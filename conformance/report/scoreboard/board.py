@@ -203,7 +203,7 @@ class Board:
 
     @property
     def comparison(self) -> Comparison:
-        """What all runs have compared."""
+        """Summary of what all runs have compared."""
         differences = sum(cell.state in ("differs", "excused") for row in self.rows for cell in row.cells)
         compared = combined(made.comparison for row in self.rows for made in row.made)
         return replace(compared, differences=differences, gaps=(*self.cut_off, *compared.gaps))

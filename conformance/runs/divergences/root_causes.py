@@ -7,8 +7,9 @@ if they share a secondary symptom, or if one turns into the other when its setup
 - *The same fields.* An operation leaves the same fields of the state wrong; a wrong result or message is a consequence.
 - *The same operation.* It fails in the offset index and in the time index, in the same releases.
 - *The same steps.* The steps are the same except for the name of the file, and so are both results.
-- *The same steps but one.* The steps are the same, or differ in the arguments of one of them, or those of the second
-  have one more, and show the first divergence before. A violation of a MUST clause is not related to a weaker one.
+- *The same steps but one.* The steps are the same, or differ in the arguments of one of them, or the second
+  divergence has one more step, and its steps show the first divergence before it. A violation of a MUST clause is not
+  related to a weaker one.
 - *The same part of the result.* An operation's result has several parts, and the same flag among them is wrong.
 - *One by one.* If a bulk operation that diverges is executed as single operations, the other divergence occurs first.
 - *Without the setup.* An operation fails unexpectedly. Without one of the steps before it (for instance, a step that
@@ -104,7 +105,7 @@ def _find_root_cause(one: MinimizedDivergence, others: Mapping[int, MinimizedDiv
             return number, why
     for number, other in others.items():
         if _has_same_steps_but_one(one, other):
-            return number, "the steps are the same but for one operation"
+            return number, "the steps are the same except for one operation"
     for divergence, why in _replay_variants(one):
         if one.unique.matches(divergence) and divergence.operation.name == one.minimized.divergence.operation.name:
             continue  # nothing has changed
@@ -174,7 +175,7 @@ def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str
 
 
 def _has_same_steps_but_one(one: MinimizedDivergence, other: MinimizedDivergence) -> bool:
-    """Return True if the steps of a divergence are those of an earlier one, up to one operation.
+    """Return True if the steps of a divergence equal the steps of an earlier one, up to one operation.
 
     The arguments of one step may differ. Or there is one more step, if the earlier divergence occurs before it matters.
     """

@@ -119,7 +119,7 @@ def python_reproducer(trace: Trace, release: str, implementation: str, name: str
         name=_in_docstring(name),
     )
     if trace.machine not in KINDS or trace.provenance.get("level") in ("must", "api"):
-        # Only a replay judges by the level of the trace; the program with a result for each step requires equality.
+        # Only a replay checks at the level of the trace; the program with a result for each step requires equality.
         literal = pprint.pformat({**trace.to_json(), "failure": None}, width=110, sort_dicts=False)
         _check_data(literal)
         return head + _WHOLE.format(implementation=implementation, release=release, trace=literal)
