@@ -94,7 +94,8 @@ def track_opening(before: TrackedIndex, operation: Operation, content: bytes | N
     kind = operation.args[0]
     before.preexisting = content is not None
     before.broken = kind != "transaction" and before.corrupted and is_broken(kind, content or b"")
-    if kind == "offset" and before.corrupted and len(content or b"") >= OFFSET_INDEX.size:
+    before.first_position = None
+    if kind == "offset" and len(content or b"") >= OFFSET_INDEX.size:
         _, before.first_position = OFFSET_INDEX.struct.unpack_from(content or b"")
 
 

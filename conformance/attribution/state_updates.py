@@ -48,8 +48,9 @@ def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None)
         return
     expected = now.state.entries if now.state is not None else None
     if not now.preexisting or path != now.path:
-        expected = None
+        expected, first_position = None, now.first_position  # which :func:`track_opening` has read
         forget_content(now)
+        now.first_position = first_position
     now.kind, now.path, now.base_offset = kind, path, base_offset
     now.max_index_size, now.writable = max_index_size, writable
     now.entry_size = ENTRY_SIZES[kind]

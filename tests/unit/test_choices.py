@@ -49,6 +49,13 @@ def test_a_choice_is_promised_to_nobody(name: str) -> None:
     assert result.found
 
 
+def test_the_first_position_is_known_in_a_file_that_was_not_corrupted() -> None:
+    """Seeds at which an index was opened again with zeros, which count as entries."""
+    for seed in (6, 8, 29):
+        result = judge("offset-mendsthefirstupperbound", seed, profile="ci", examples=30)
+        assert result.conforms, result
+
+
 @pytest.mark.thorough
 @pytest.mark.in_turn(20)
 @pytest.mark.parametrize("name", sorted(CHOICES))
