@@ -12,8 +12,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from kidx.errors import ToolError
 from kidx.files import replacing
@@ -41,6 +42,93 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=SEVERITY.__getitem__, default="exact")
 
 
+_UNREADABLE: Final = {
+    "leader-epoch-checkpoint": "LG-4",
+    ".leader_epoch_checkpoint": "LG-4",
+    ".snapshot": "LG-32",
+    "log-start-offset-checkpoint": "LG-12",
+    "recovery-point-offset-checkpoint": "LG-16",
+    "": "SEG-35",
+}
+
+
+class Fault(StrEnum):
+    """Kind of a finding, with its clause, which may depend on a part of the file's name.
+
+    Code decides by the kind; the clause is a reference for people.
+    """
+
+    _clause: str | dict[str, str]
+
+    def __new__(cls, name: str, clause: str | dict[str, str] = "") -> Self:
+        """Return a kind with the text that a table has for it."""
+        self = str.__new__(cls, name)
+        self._value_, self._clause = name, clause
+        return self
+
+    # index files
+    ENTRY_ORDER = "entry-order", {".index": "OI-3", ".timeindex": "TI-3c", ".txnindex": "TX-10"}
+    PARTIAL_ENTRY = "partial-entry", {".index": "OI-11", ".timeindex": "TI-11a", ".txnindex": "TX-23"}
+    BELOW_BASE = "below-base", {".index": "AI-9", ".timeindex": "AI-9", ".txnindex": "TX-12a"}
+    PAST_END = "past-end", {".index": "SEG-40", ".timeindex": "SEG-6"}
+    NOT_AT_BATCH = "not-at-batch", "SEG-5"
+    LATE_ENTRY = "late-entry", {".index": "SEG-50a", ".timeindex": "SEG-6"}  # it skips records before its position
+    UNUSUAL_ENTRY = "unusual-entry", "SEG-4"
+    TOO_MANY_ENTRIES = "too-many-entries", {".index": "SEG-5", ".timeindex": "SEG-3", ".txnindex": "TX-15"}
+    LARGEST_TIMESTAMP = "largest-timestamp", "SEG-22"
+    LARGEST_TIMESTAMP_OFFSET = "largest-timestamp-offset", "LO-9"
+    UNTRIMMED = "untrimmed", "SEG-27"  # zeros after the entries, in the active segment after a clean stop
+    PADDED = "padded", "SEG-37"  # zeros after the entries, in an earlier segment
+    MISSING_INDEX = "missing-index", {".index": "SEG-35", ".timeindex": "SEG-36", ".txnindex": "TX-15"}
+    TRANSACTION = "transaction", "TX-15"
+    TRANSACTION_VERSION = "transaction-version", "TX-7b"
+    PENDING_TRANSACTION = "pending-transaction", "TX-15"
+    # logs
+    CHECKSUM = "checksum", "RB-1"
+    FORMAT = "format", "RB-1"
+    BATCH_ORDER = "batch-order", "SEG-12"
+    BATCH_OFFSETS = "batch-offsets", "RB-2"
+    BATCH_TIMESTAMP = "batch-timestamp", "RB-3"  # the header has another largest timestamp than the records
+    RECORDS = "records", "RB-2"
+    OFFSET_RANGE = "offset-range", "SEG-2b"
+    GAP = "gap", "RB-2"  # offsets in no batch
+    TAIL = "tail", "RB-4"  # bytes after the last whole batch
+    SHRANK = "shrank", "SEG-38"
+    MISPLACED = "misplaced", "SEG-35"
+    # partitions
+    SEGMENTS_OVERLAP = "segments-overlap", "SEG-12"
+    LOST_OFFSETS = "lost-offsets", "LG-5"  # offsets in no segment
+    LOST_BEGINNING = "lost-beginning", "LG-5"
+    EXPLAINED_BEGINNING = "explained-beginning", "LG-12"
+    ORPHAN = "orphan", "SEG-35"
+    LEFTOVER = "leftover", "SEG-23"
+    UNFINISHED_COMPACTION = "unfinished-compaction", "PF-16"
+    EPOCHS = "epochs", "LG-4"
+    LOG_START = "log-start", "LG-12"
+    LOG_START_PAST_END = "log-start-past-end", "LG-17"
+    END_BELOW_RECOVERY_POINT = "end-below-recovery-point", "LG-16"
+    END_BELOW_HIGH_WATERMARK = "end-below-high-watermark", "LG-16"
+    EARLIER_TOPIC = "earlier-topic", "LG-12"
+    LOOKUPS = "lookups", "LO-23"  # no file is wrong, and lookups by time answer badly
+    RETENTION = "retention", "SEG-53"  # no file is wrong, and retention by time does not do what was meant
+    # remote storage
+    REMOTE = "remote", "LO-19"
+    PRODUCERS = "producers", "LG-32"
+    # any file
+    UNREADABLE = "unreadable", _UNREADABLE
+    OTHER = "other", ""  # in a table of another version of kidx
+
+    @classmethod
+    def _missing_(cls, _value: object) -> Fault:
+        return cls.OTHER
+
+    def clause_of(self, file: str) -> str:
+        """Return the id of the clause that a file with this fault violates, or that explains the finding."""
+        if isinstance(self._clause, str):
+            return self._clause
+        return next(clause for part, clause in self._clause.items() if part in file)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Row of the table: a fault of a file, or a remark.
@@ -61,6 +149,7 @@ class Finding:
         actual: content of the file.
         message: full description, with the effect on a consumer.
         release: release whose rules were requested; None for any release.
+        kind: kind of the fault or remark.
     """
 
     path: str
@@ -78,13 +167,17 @@ class Finding:
     actual: str = ""
     message: str = ""
     release: str | None = None
+    kind: Fault = Fault.OTHER
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", Fault(self.kind or ""))  # a table has it as text
 
     @classmethod
     def about(
         cls,
         path: str | Path,
         place: tuple[str | None, int | None, int | None],
-        clause: str,
+        kind: Fault,
         verdict: Verdict,
         message: str,
         **rest: Any,
@@ -94,18 +187,19 @@ class Finding:
         Args:
             path: path of the file; also its name within an object store.
             place: topic, partition, and base offset of the segment.
-            clause: id of the clause.
+            kind: kind of the fault or remark, which has the clause.
             verdict: severity.
             message: full description.
             **rest: further columns.
         """
         name = str(path)
-        return cls(name, *place, name.rpartition("/")[2], clause, verdict, message=message, **rest)
+        file = name.rpartition("/")[2]
+        return cls(name, *place, file, kind.clause_of(file), verdict, message=message, kind=kind, **rest)
 
     def to_json(self) -> dict[str, Any]:
         """Return an object of ``kidx verify --json``."""
         values = ((name, getattr(self, name)) for name in COLUMNS)
-        return {name: encodable(value) if isinstance(value, str) else value for name, value in values}
+        return {name: encodable(str(value)) if isinstance(value, str) else value for name, value in values}
 
     def __str__(self) -> str:
         where = "".join(

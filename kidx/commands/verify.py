@@ -12,7 +12,7 @@ import typer
 from kidx.commands.line import say, say_json
 from kidx.commands.options import RemoteOption, resolve_dialect
 from kidx.errors import ToolError
-from kidx.findings import HARMLESS
+from kidx.findings import HARMLESS, Fault
 from kidx.printable import counted, shell_word
 
 if TYPE_CHECKING:
@@ -337,11 +337,10 @@ def _print(result: Verification, *, quiet: bool, verbose: bool, start: Start | N
 
 def _remarks(result: Verification, *, verbose: bool) -> list[str]:
     """Return the remarks that spare a search: what answers badly, though no file is wrong."""
-    from kidx.verify.answer_rules import LOOKUPS, RETENTION  # noqa: PLC0415
     from kidx.verify.causes import alike, causes_of  # noqa: PLC0415
 
-    clauses = () if verbose else (LOOKUPS, RETENTION)
-    told = [each for each in result.findings if each.verdict == "sound" and each.clause in clauses]
+    kinds = () if verbose else (Fault.LOOKUPS, Fault.RETENTION)
+    told = [each for each in result.findings if each.verdict == "sound" and each.kind in kinds]
     groups = alike(causes_of(told[:_MAX_GROUPED]))[:_MAX_REASONS]
     return [line for group in groups for line in _folded(group)]
 

@@ -23,16 +23,13 @@ class CacheFault(NamedTuple):
         path: path of the file.
         clause: RC-2 for an invalid name, RC-5 for a corrupt file.
         reason: description of the problem.
+        is_copy: True if the file is a copy of a remote file. It may be deleted, because the broker fetches it again.
     """
 
     path: Path
     clause: str
     reason: str
-
-    @property
-    def is_copy(self) -> bool:
-        """True if the file is a copy of a remote file. It may be deleted, because the broker fetches it again."""
-        return self.clause == "RC-5"
+    is_copy: bool = False
 
 
 def faults_of(directory: Path, dialect: Dialect) -> list[CacheFault]:
@@ -77,6 +74,6 @@ def _faults_of_segment(directory: Path, prefix: str, dialect: Dialect) -> Iterat
             close_unchanged(open_index(path, kind, start_offset, dialect, must_exist=True))
         except KidxError as error:
             problem = str(error).removeprefix(f"{path} ").removeprefix(f"{path}: ")
-            yield CacheFault(path, "RC-5", f"{problem}: delete it, the broker fetches it again")
+            yield CacheFault(path, "RC-5", f"{problem}: delete it, the broker fetches it again", is_copy=True)
         except OSError as error:
-            yield CacheFault(path, "RC-5", f"cannot be opened: {error.strerror or error}")
+            yield CacheFault(path, "RC-5", f"cannot be opened: {error.strerror or error}", is_copy=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from kidx.discovery import DELETE, EPOCHS, INDEX_SUFFIXES, LOG, OFFSET_CHECKPOINTS, STRAY, SWAP, parse_partition
-from kidx.findings import HARMLESS
+from kidx.findings import HARMLESS, Fault
 
 if TYPE_CHECKING:
     from kidx.findings import Finding
@@ -23,8 +23,6 @@ Kind = Literal[
 """Kind of fault: faults of one kind have the same remedy."""
 
 TRANSACTIONS: Final = ".txnindex"
-TIMES: Final = "RB-3"
-"""Clause of the fault that headers state other largest timestamps than their records have."""
 _KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys((LOG, SWAP), "log"),
     **dict.fromkeys(INDEX_SUFFIXES, "index"),
@@ -138,7 +136,7 @@ class _Planner:
 
     def _against_an_index(self, path: Path, findings: list[Finding]) -> RemainingFault | None:
         name, log = str(path), path.with_suffix(LOG)
-        against = [finding for finding in self._faults.get(str(log), []) if finding.clause != TIMES]
+        against = [finding for finding in self._faults.get(str(log), []) if finding.kind != Fault.BATCH_TIMESTAMP]
         broken_from = self._broken_from.get(path.parent, log.name)
         if against:
             return RemainingFault(name, f"its log is {against[0].verdict}: {against[0].message}", "log")
@@ -159,10 +157,10 @@ class _Planner:
         if any(os.strerror(errno.EACCES) in message for message in unreadable):
             return "permission"
         if path.name in OFFSET_CHECKPOINTS and not unreadable:
-            return "log start" if any(finding.clause == "LG-17" for finding in findings) else "log"
+            return "log start" if any(finding.kind == Fault.LOG_START_PAST_END for finding in findings) else "log"
         if str(path) in self._problems and path.name not in OFFSET_CHECKPOINTS:
             return "path"
-        is_unfinished = any(finding.clause == "PF-16" for finding in findings)
+        is_unfinished = any(finding.kind == Fault.UNFINISHED_COMPACTION for finding in findings)
         if is_unfinished or (path.suffix == SWAP and not path.stem.endswith(LOG)):
             return "unfinished" if is_unfinished else "swap"
         is_wrong_in_times = path.suffix == LOG and _has_wrong_times_only(findings)
@@ -171,7 +169,7 @@ class _Planner:
 
 def _has_wrong_times_only(findings: list[Finding]) -> bool:
     """Return True if the index files of a log can be rebuilt from it, as a start does."""
-    return bool(findings) and all(finding.clause == TIMES for finding in findings)
+    return bool(findings) and all(finding.kind == Fault.BATCH_TIMESTAMP for finding in findings)
 
 
 def _said(findings: list[Finding]) -> str:

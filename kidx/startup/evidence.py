@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kidx.discovery import EPOCHS, LOG, OFFSET_CHECKPOINTS
-from kidx.findings import HARMLESS
+from kidx.discovery import EPOCHS, LOG
+from kidx.findings import HARMLESS, Fault
 from kidx.startup.answers import PartitionStart
 from kidx.startup.remedies import MISPLACED
 
@@ -17,21 +17,17 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
     from kidx.verify import Verification
 
-_TELLING: Final = frozenset({"SEG-35", "SEG-23"})
-"""Clauses of remarks about files whose effect on a start only a simulation shows: without a segment, and leftovers.
+_TELLING: Final = frozenset({Fault.ORPHAN, Fault.LEFTOVER})
+"""Remarks about files whose effect on a start only a simulation shows: without a segment, and leftovers.
 
 The effect of other harmless files on a start follows from the remark: a log start inside a segment is not changed, a
 ``.deleted`` file is deleted, and an incomplete last batch is cut off (:func:`torn`). A simulation of a log costs about
 a tenth of a second of a processor, and a broker that was killed can have ten thousand of these.
 """
-_TORN: Final = "RB-4"
-"""Clause of the remark about an incomplete batch, or reserved space, at the end of an active segment."""
-
-
 DELETED: Final = ".deleted"
 """Last suffix of a file that a start deletes, without another effect."""
-_OF_LOSSES: Final = frozenset({("LG-5", EPOCHS), *(("LG-16", name) for name in OFFSET_CHECKPOINTS)})
-"""Clauses and files of remarks about records that are lost."""
+_OF_LOSSES: Final = frozenset({Fault.LOST_BEGINNING, Fault.END_BELOW_RECOVERY_POINT, Fault.END_BELOW_HIGH_WATERMARK})
+"""Remarks about records that are lost."""
 
 
 def doubted(result: Verification, clean: Mapping[Path, bool]) -> tuple[Path, ...]:
@@ -41,7 +37,7 @@ def doubted(result: Verification, clean: Mapping[Path, bool]) -> tuple[Path, ...
     """
     untrimmed: dict[Path, set[Path]] = defaultdict(set)
     for finding in result.findings:
-        if finding.clause == "SEG-27":
+        if finding.kind == Fault.UNTRIMMED:
             partition = Path(finding.path).parent
             untrimmed[partition.parent].add(partition)
     return tuple(path for path, was_clean in clean.items() if was_clean and len(untrimmed[path]) > 1)
@@ -62,7 +58,7 @@ def already_lost(result: Verification) -> dict[Path, str]:
     return {
         _partition_of(finding): finding.message
         for finding in result.findings
-        if finding.verdict in HARMLESS and (finding.clause, finding.file) in _OF_LOSSES
+        if finding.verdict in HARMLESS and finding.kind in _OF_LOSSES
     }
 
 
@@ -79,7 +75,7 @@ def with_misplaced(partitions: Iterable[PartitionStart], result: Verification) -
             finding.path
         ).parent: f"{finding.file} and the index files next to it are of two partitions, see its finding"
         for finding in result.findings
-        if finding.verdict == "broken" and finding.clause == "SEG-35" and finding.file.endswith(LOG)
+        if finding.verdict == "broken" and finding.kind == Fault.MISPLACED
     }
     for each in partitions:
         if each.outcome == "kept" or each.directory not in reasons:
@@ -94,7 +90,7 @@ def suspected(result: Verification) -> set[Path]:
     """Return the partition directories with a fault, or with a file whose effect on a start has to be simulated."""
     found = set()
     for finding in result.findings:
-        is_told = finding.clause in _TELLING and not finding.file.endswith(DELETED)
+        is_told = finding.kind in _TELLING and not finding.file.endswith(DELETED)
         if finding.verdict in HARMLESS and not is_told:
             continue
         directory = Path(finding.path).parent
@@ -107,5 +103,5 @@ def torn(result: Verification) -> dict[Path, Finding]:
     return {
         Path(finding.path).parent: finding
         for finding in result.findings
-        if finding.clause == _TORN and finding.verdict == "sound" and finding.file.endswith(LOG)
+        if finding.kind == Fault.TAIL and finding.verdict == "sound" and finding.file.endswith(LOG)
     }

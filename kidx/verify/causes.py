@@ -9,18 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import INDEX_SUFFIXES, LOG
+from kidx.findings import Fault
 
 if TYPE_CHECKING:
     from kidx.findings import Finding
 
-_TAIL: Final = "RB-4"
-"""Clause of the fault that the rest of a log cannot be read, so that later records are lost."""
-_GAP: Final = "LG-5"
-"""Clause of the fault that offsets are in no segment."""
-_TIMES: Final = "RB-3"
-"""Clause of the fault that a batch's header states another largest timestamp than its records have."""
-_TRANSACTIONS: Final = "TX-15"
-"""Clause of the fault that a ``.txnindex`` does not match the transactions of the log."""
+_OF_TRANSACTIONS: Final = {Fault.TRANSACTION, Fault.TOO_MANY_ENTRIES, Fault.MISSING_INDEX}
+"""Faults of a ``.txnindex`` that follow from a log that ends too early."""
 _FEW: Final = 3
 """Maximum number of similar causes that are listed one by one."""
 _NUMBERS: Final = re.compile(r"\d+")
@@ -57,7 +52,7 @@ def alike(causes: Iterable[Cause]) -> list[list[Cause]]:
     for cause in causes:
         finding = cause.finding
         words = _NUMBERS.sub("#", finding.message)
-        groups.setdefault((finding.clause, finding.verdict, Path(finding.path).suffix, words), []).append(cause)
+        groups.setdefault((finding.kind, finding.verdict, Path(finding.path).suffix, words), []).append(cause)
     return [
         part for group in groups.values() for part in ([group] if len(group) > _FEW else [[each] for each in group])
     ]
@@ -78,9 +73,9 @@ def _causes_in(faults: list[Finding]) -> list[Cause]:
     for finding in sorted(faults, key=_log_first):
         path = Path(finding.path)
         own_log = of_file.get(str(path.with_suffix(LOG)))
-        if finding.clause == _GAP and previous is not None and finding.path == previous.finding.path:
+        if finding.kind == Fault.LOST_OFFSETS and previous is not None and finding.path == previous.finding.path:
             cause: Cause | None = previous
-        elif finding.clause == _TRANSACTIONS and cut is not None:
+        elif cut is not None and path.suffix == ".txnindex" and finding.kind in _OF_TRANSACTIONS:
             cause = cut
         elif path.suffix in INDEX_SUFFIXES:
             cause = own_log or of_file.get(finding.path)
@@ -90,9 +85,9 @@ def _causes_in(faults: list[Finding]) -> list[Cause]:
             cause.followers.append(finding)
             continue
         causes.append(Cause(finding))
-        if finding.clause != _TIMES:  # the log can be read: no fault results from it
+        if finding.kind != Fault.BATCH_TIMESTAMP:  # the log can be read: no fault results from it
             of_file.setdefault(finding.path, causes[-1])
-        if finding.clause == _TAIL:
+        if finding.kind == Fault.TAIL:
             previous = causes[-1]
             cut = cut or previous
     return causes
@@ -101,4 +96,4 @@ def _causes_in(faults: list[Finding]) -> list[Cause]:
 def _log_first(finding: Finding) -> tuple[bool, int, bool, bool, str]:
     is_log = finding.path.endswith(LOG)
     number = -1 if finding.base_offset is None else finding.base_offset
-    return number < 0, number, not is_log, finding.clause == _GAP, finding.path
+    return number < 0, number, not is_log, finding.kind == Fault.LOST_OFFSETS, finding.path

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kidx.discovery import EPOCHS, FUTURE, LOG, METADATA_TOPIC
+from kidx.findings import Fault
 from kidx.log.epochs import EpochEntry, read_epochs
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
     from kidx.findings import Verdict
-    from kidx.verify.partition_rules import PartitionReporter
-
-_CLAUSE = "LG-4"
+    from kidx.verify.reporter import Reporter
 
 
 def epochs_of(verdicts: Sequence[SegmentVerdict]) -> list[EpochEntry]:
@@ -29,7 +28,7 @@ def epochs_of(verdicts: Sequence[SegmentVerdict]) -> list[EpochEntry]:
 
 
 def check_epochs(
-    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]
 ) -> dict[str, Verdict]:
     """Report differences between checkpoint and batches; return the verdicts on logs with corrupt epochs, by path.
 
@@ -42,21 +41,21 @@ def check_epochs(
 
 
 def _check_checkpoint(
-    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter, *, is_comparable: bool
+    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition], *, is_comparable: bool
 ) -> None:
     path = partition.epochs
     logged = epochs_of(verdicts)
     if path is None:
         if logged and partition.complete:
             missing = partition.directory / EPOCHS
-            reporter.add(missing, _CLAUSE, "missing", "it is missing, although batches have leader epochs")
+            reporter.add(missing, Fault.EPOCHS, "missing", "it is missing, although batches have leader epochs")
             reporter.files.append(FileVerdict(str(missing), "missing"))
         return
     try:
         entries = read_epochs(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        reporter.add(path, _CLAUSE, "unreadable", f"cannot be read: {reason}")
+        reporter.add(path, Fault.UNREADABLE, "unreadable", f"cannot be read: {reason}")
         reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
         return
     if not is_comparable:
@@ -64,18 +63,17 @@ def _check_checkpoint(
         reporter.files.append(FileVerdict(str(path), "sound", why=why, entries=len(entries)))
         return
     _check_beginning(path, entries, verdicts, reporter)
-    before = len(reporter.findings)
     _check_order(path, entries, reporter)
     _check_later(path, entries, verdicts, reporter)
     hidden = _hidden(entries, logged)
     _compare(path, entries, logged[hidden:], verdicts, reporter)
     if hidden:
         _report_hidden(path, entries[0], logged[0], reporter)
-    broken = any(finding.verdict == "broken" for finding in reporter.findings[before:])
+    broken = reporter.verdict(path) == "broken"
     reporter.files.append(FileVerdict(str(path), "broken" if broken else "exact", entries=len(entries)))
 
 
-def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:
+def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]) -> dict[str, Verdict]:
     """Report batches whose leader epoch is higher than a later one's; return the verdicts on their logs, by path.
 
     A checksum does not cover the epoch of a batch, so that a recovery would write a wrong epoch into the checkpoint.
@@ -89,20 +87,20 @@ def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
                 f"{other.start_offset} has {other.epoch}: an epoch never falls, so that one of them is corrupt, which "
                 "no checksum shows"
             )
-            reporter.add(segment.log, _CLAUSE, "broken", message, segment.base_offset, offset=one.start_offset)
+            reporter.add(segment.log, Fault.EPOCHS, "broken", message, segment.base_offset, offset=one.start_offset)
             corrupt[str(segment.log)] = "broken"
     return corrupt
 
 
 def _check_beginning(
-    path: Path, entries: Sequence[EpochEntry], verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+    path: Path, entries: Sequence[EpochEntry], verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]
 ) -> None:
     """Report a log that begins after its first epoch: a broker that deletes segments updates the epoch, too.
 
     Partitions with a log start in the checkpoint, KRaft's own log and copies being moved are not checked. With remote
     storage, a broker writes that checkpoint within a minute of deleting the first local segment.
     """
-    partition = reporter.partition
+    partition = reporter.where
     first = min((verdict.segment.base_offset for verdict in verdicts), default=0)
     is_checked = partition.topic != METADATA_TOPIC and partition.state != FUTURE
     if partition.start_offset is None and is_checked and entries:
@@ -118,21 +116,27 @@ def _check_beginning(
             ]
             if min(deleted, default=first) <= start:
                 effect = "before were deleted by retention, and the broker was killed before it wrote that"
-                reporter.add(path, "LG-12", "sound", f"{message} {effect}; see their .deleted files", offset=start)
+                reporter.add(
+                    path,
+                    Fault.EXPLAINED_BEGINNING,
+                    "sound",
+                    f"{message} {effect}; see their .deleted files",
+                    offset=start,
+                )
             elif partition.is_tiered:
                 effect = "before are in remote storage: KRaft's metadata say that the topic has it"
-                reporter.add(path, "LG-12", "sound", f"{message} {effect}", offset=start)
+                reporter.add(path, Fault.EXPLAINED_BEGINNING, "sound", f"{message} {effect}", offset=start)
             else:
                 effect = "before are missing; unless remote storage has them, their records are lost here"
-                reporter.add(path, "LG-5", "sound", f"{message} {effect}", offset=start)
+                reporter.add(path, Fault.LOST_BEGINNING, "sound", f"{message} {effect}", offset=start)
 
 
-def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionReporter) -> None:
+def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: Reporter[Partition]) -> None:
     for slot, (one, other) in enumerate(pairwise(entries), 1):
         if other.epoch <= one.epoch or other.start_offset <= one.start_offset:
             reporter.add(
                 path,
-                _CLAUSE,
+                Fault.EPOCHS,
                 "broken",
                 f"epoch {other.epoch} from {other.start_offset} follows epoch {one.epoch} from {one.start_offset}",
                 slot=slot,
@@ -141,7 +145,7 @@ def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionR
 
 
 def _check_later(
-    path: Path, entries: Sequence[EpochEntry], verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+    path: Path, entries: Sequence[EpochEntry], verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]
 ) -> None:
     """Report the first entry after whose offset a batch of an earlier epoch follows.
 
@@ -160,7 +164,7 @@ def _check_later(
             )
             effect = "the checkpoint belongs to another partition, or was changed, and followers truncate wrongly"
             reporter.add(
-                path, _CLAUSE, "broken", f"{message} has epoch {wrong.epoch}: {effect}", offset=entry.start_offset
+                path, Fault.EPOCHS, "broken", f"{message} has epoch {wrong.epoch}: {effect}", offset=entry.start_offset
             )
             return
 
@@ -185,10 +189,10 @@ def _hidden(entries: Sequence[EpochEntry], logged: Sequence[EpochEntry]) -> int:
     return hidden
 
 
-def _report_hidden(path: Path, start: EpochEntry, first: EpochEntry, reporter: PartitionReporter) -> None:
+def _report_hidden(path: Path, start: EpochEntry, first: EpochEntry, reporter: Reporter[Partition]) -> None:
     reporter.add(
         path,
-        _CLAUSE,
+        Fault.EPOCHS,
         "sound",
         f"the checkpoint begins at offset {start.start_offset} and the batches at {first.start_offset}: the earlier "
         "records were deleted, or a snapshot has replaced them; a broker that is killed does not write the log start",
@@ -201,7 +205,7 @@ def _compare(
     entries: Sequence[EpochEntry],
     logged: Sequence[EpochEntry],
     verdicts: Sequence[SegmentVerdict],
-    reporter: PartitionReporter,
+    reporter: Reporter[Partition],
 ) -> None:
     starts = {entry.epoch: entry.start_offset for entry in entries}
     log_start = min((verdict.segment.base_offset for verdict in verdicts), default=0)
@@ -211,7 +215,7 @@ def _compare(
         if start is None:
             reporter.add(
                 path,
-                _CLAUSE,
+                Fault.EPOCHS,
                 "broken",
                 f"leader epoch {epoch}, from offset {offset} on, is not in the checkpoint: a follower that asks for "
                 "its end gets another epoch's end, and truncates wrongly",
@@ -221,7 +225,7 @@ def _compare(
         elif start > offset and start > log_start:
             reporter.add(
                 path,
-                _CLAUSE,
+                Fault.EPOCHS,
                 "broken",
                 f"leader epoch {epoch} begins at offset {start}, but batches from {offset} on have it",
                 offset=offset,
@@ -231,7 +235,7 @@ def _compare(
         elif start < offset and number and not compacted:
             reporter.add(
                 path,
-                _CLAUSE,
+                Fault.EPOCHS,
                 "sound",
                 f"leader epoch {epoch} begins at offset {start}, and its first batch at {offset}",
                 offset=offset,

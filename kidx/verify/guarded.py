@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kidx.findings import Finding
+from kidx.findings import Fault, Finding
 from kidx.verify.looking_again import verify_living
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
@@ -37,7 +37,7 @@ def unreadable_segment(segment: Segment, why: str) -> SegmentVerdict:
     """Return the verdict on a segment that could not be verified; ``why`` is the message of its finding."""
     path = segment.log
     at = segment.topic, segment.partition, segment.base_offset
-    finding = Finding.about(path, at, "SEG-35", "unreadable", why)
+    finding = Finding.about(path, at, Fault.UNREADABLE, "unreadable", why)
     return SegmentVerdict(segment, (FileVerdict(str(path), "unreadable", why=why),), (finding,), readable=False)
 
 
@@ -70,7 +70,7 @@ def guarded_partition(
     except Exception as error:  # noqa: BLE001 -- as above
         at = partition.topic, partition.partition, None
         why = f"the verifier failed: {_words(error)}"
-        finding = Finding.about(partition.directory, at, "SEG-35", "unreadable", why)
+        finding = Finding.about(partition.directory, at, Fault.UNREADABLE, "unreadable", why)
         return PartitionVerdict(
             partition.directory,
             partition.name,

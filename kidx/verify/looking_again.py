@@ -127,7 +127,7 @@ def _is_swapping(partition: Partition) -> bool:
 
 
 def _key(finding: Finding) -> _Key:
-    return finding.path, finding.clause, finding.verdict, finding.slot, finding.offset, finding.position
+    return finding.path, finding.kind, finding.verdict, finding.slot, finding.offset, finding.position
 
 
 def _faults(verdict: PartitionVerdict) -> set[_Key]:

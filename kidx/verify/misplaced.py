@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.discovery import LOG, Segment
-from kidx.findings import HARMLESS, Finding
+from kidx.findings import HARMLESS, Fault, Finding
 from kidx.printable import shell_word
 from kidx.verify.guarded import guarded_segment
 
@@ -26,8 +26,8 @@ _FITTING: Final = (".index", ".timeindex")
 """Suffixes of index files that fit only one log; a ``.txnindex`` may fit several."""
 _COMPARED: Final = 8
 """Maximum number of segments with one base offset that are compared: every comparison reads a log."""
-_PADDING: Final = ("SEG-27", "SEG-37")
-"""Clauses about zeros after the entries, which no log explains."""
+_PADDING: Final = (Fault.UNTRIMMED, Fault.PADDED)
+"""Zeros after the entries, which no log explains."""
 _EXCHANGED: Final = (
     "the index files of {other} fit this log, and the index files of this segment fit the other log: the logs or "
     "their index files were exchanged"
@@ -58,7 +58,7 @@ def misplaced_logs(findings: Iterable[Finding], segments: Iterable[Segment], rel
         segments: segments that were verified.
         release: release whose rules were requested.
     """
-    broken = {each.path for each in findings if each.verdict == "broken" and each.clause not in _PADDING}
+    broken = {each.path for each in findings if each.verdict == "broken" and each.kind not in _PADDING}
     if not any(path.endswith(_FITTING) for path in broken):
         return {}
     by_base: dict[int, list[Segment]] = defaultdict(list)
@@ -111,4 +111,6 @@ def _equal(segment: Segment, alike: Iterable[Segment]) -> list[Segment]:
 
 def _finding(segment: Segment, other: Segment, text: str, release: str | None) -> Finding:
     at = segment.topic, segment.partition, segment.base_offset
-    return Finding.about(segment.log, at, "SEG-35", "broken", text.format(other=shell_word(other.log)), release=release)
+    return Finding.about(
+        segment.log, at, Fault.MISPLACED, "broken", text.format(other=shell_word(other.log)), release=release
+    )

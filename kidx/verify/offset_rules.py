@@ -16,15 +16,17 @@ batch (SEG-3).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kidx.findings import Fault
 from kidx.printable import counted
-from kidx.verify.entry_findings import EntryFindings
 from kidx.verify.verdicts import Interval
 
 if TYPE_CHECKING:
+    from kidx.discovery import Segment
     from kidx.scan.entries import IndexContent
     from kidx.verify.facts import Gatherer
     from kidx.verify.reporter import Reporter
@@ -35,32 +37,56 @@ _SUFFIX = ".index"
 _DEFAULT_INTERVAL = 4096
 
 
-def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporter) -> None:
+def check_size(suffix: str, content: IndexContent, reporter: Reporter[Segment]) -> None:
+    """Report an ``.index`` or ``.timeindex`` that does not consist of whole entries (OI-11, TI-11a)."""
+    if content.trailing_bytes:
+        whole = content.entries.itemsize
+        reporter.add(
+            reporter.where.path(suffix),
+            Fault.PARTIAL_ENTRY,
+            "broken",
+            f"{counted(content.size, 'byte')}, not a multiple of {whole}: kafka-dump-log rejects the file. "
+            "A broker does not check the size: a start after a crash rebuilds the indexes of segments from the "
+            "recovery point on; earlier segments, and all segments after a clean stop, keep their files",
+            expected=f"a multiple of {whole}",
+            actual=content.size,
+        )
+
+
+def check_base(suffix: str, content: IndexContent, reporter: Reporter[Segment]) -> None:
+    """Report offsets below the segment's base offset (AI-9)."""
+    offsets, base = content.entries["offset"], reporter.where.base_offset
+    for slot in np.flatnonzero(offsets < base):
+        message = f"offset {offsets[slot]} is below the segment's base offset {base}"
+        reporter.add_entry(suffix, content.entries, slot, Fault.BELOW_BASE, message, expected=f"at least {base}")
+
+
+def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporter[Segment]) -> None:
     """Report every entry that gives a wrong answer; entries that no release writes are a remark."""
     entries, found = content.entries, facts.offset_facts
     offsets, positions = entries["offset"], entries["position"]
-    findings = EntryFindings(_SUFFIX, content, reporter)
-    findings.check_size("OI-11")
+    add = partial(reporter.add_entry, _SUFFIX, entries)
+    check_size(_SUFFIX, content, reporter)
     wrong_order = np.zeros(len(entries), bool)
     wrong_order[1:] = (offsets[1:] <= offsets[:-1]) | (positions[1:] <= positions[:-1])
     for slot in np.flatnonzero(wrong_order):
-        findings.add(
+        add(
             slot,
-            "OI-3",
+            Fault.ENTRY_ORDER,
             f"({offsets[slot]}, {positions[slot]}) follows ({offsets[slot - 1]}, {positions[slot - 1]}): "
             "the binary search fails, and fetches may start too late",
             expected=f"more than {offsets[slot - 1]} at more than {positions[slot - 1]}",
         )
-    findings.check_base()
+    check_base(_SUFFIX, content, reporter)
     for slot in np.flatnonzero(~found["at_batch"]):
         around = int(found["around_position"][slot])
         last = f"after the last batch, at {facts.log.last_position}"
         beyond = "at bytes that are no batch" if facts.log.hidden else last
         message = f"inside the batch at {around}" if around >= 0 else beyond
         effect = "the fetch fails or finds nothing" if around >= 0 else "nothing is found there"
-        findings.add(
+        add(
             slot,
-            "SEG-5",
+            Fault.NOT_AT_BATCH,
             f"offset {offsets[slot]} points at byte {positions[slot]}, {message}: "
             f"a consumer at offset {offsets[slot]} starts reading there, and {effect}",
             expected="the start of a batch",
@@ -68,26 +94,26 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
     late = found["at_batch"] & (found["before_last"] >= offsets)
     for slot in np.flatnonzero(late):
         reached = int(found["before_last"][slot])
-        findings.add(
+        add(
             slot,
-            "SEG-50a",
+            Fault.LATE_ENTRY,
             f"offset {offsets[slot]} points at byte {positions[slot]}, but the log before that reaches {reached}: "
             f"a consumer at offset {offsets[slot]} to {reached} gets none of these records, and continues after them",
             expected=f"an offset above {reached}",
         )
     for slot in np.flatnonzero(~found["in_log"]):
-        findings.add(
+        add(
             slot,
-            "SEG-40",
+            Fault.PAST_END,
             f"offset {offsets[slot]} is past the end of the log, {facts.log.end_offset - 1}: the broker looks for the "
             "next offset there and finds none, so that offsets are given twice",
             expected=f"at most {facts.log.end_offset - 1}",
         )
     odd = found["in_log"] & ~found["ends_batch"] & ~late & found["at_batch"] & ~wrong_order
     for slot in np.flatnonzero(odd):
-        findings.add(
+        add(
             slot,
-            "SEG-4",
+            Fault.UNUSUAL_ENTRY,
             f"offset {offsets[slot]} is not the last one of any batch: no release writes that, but lookups are right",
             verdict="sound",
             expected="the last offset of a batch",

@@ -12,7 +12,6 @@ from kidx.findings import Finding, Verdict, in_order, worst
 from kidx.verify.answer_rules import check_answers
 from kidx.verify.epoch_rules import check_epochs
 from kidx.verify.partition_rules import (
-    PartitionReporter,
     check_lost_logs,
     check_neighbours,
     check_start,
@@ -46,13 +45,13 @@ def verify_partition(
         release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topic's setting; inferred if None.
     """
-    name = None if release is None else dialect_of(release).release
+    dialect = None if release is None else dialect_of(release)
     ordered = sorted((v for v in verdicts if not v.gone), key=lambda verdict: verdict.segment.base_offset)
-    reporter = PartitionReporter(partition, name)
+    reporter = Reporter(partition, dialect)
     completed = swaps_of(partition)
     swaps = [verdict for swap in completed if not (verdict := verify_segment(swap, release=release)).gone]
     loaded = _swapped(ordered, swaps)
-    is_trusted = release is None or dialect_of(release).trusts_swap_files
+    is_trusted = dialect is None or dialect.trusts_swap_files
 
     swapped_in = {str(leftover.path).removesuffix(SWAP) for leftover in partition.leftovers if leftover.mark == SWAP}
 
@@ -69,7 +68,6 @@ def verify_partition(
         check_lost_logs(partition, loaded, reporter)
     # A broker that was killed while it renamed files has left some under other names, so a missing file is no fault.
     reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing" and kept(file)]
-    reporter.findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing" and kept(each)]
     if partition.complete:
         check_start(partition, loaded, reporter)
         changed |= check_epochs(partition, loaded, reporter)
@@ -78,6 +76,7 @@ def verify_partition(
         _settled(file, changed, interval, index_interval_bytes) for each in ordered for file in filter(kept, each.files)
     ]
     findings = [finding for verdict in ordered for finding in filter(kept, verdict.findings)]
+    findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing" and kept(each)]
     first = loaded[0].segment.base_offset if loaded else 0
     transactions = OpenTransactions(
         partition.complete and first == 0,
@@ -85,12 +84,12 @@ def verify_partition(
         cleaned_to(loaded, partition.cleaned_to or 0),
     )
     for verdict in loaded:
-        own = Reporter(verdict.segment, name)
+        own = Reporter(verdict.segment, dialect)
         files += filter(kept, check_transactions(verdict, transactions, own))
         findings += filter(kept, own.findings())
     if partition.complete and partition.topic != METADATA_TOPIC:
         check_answers(loaded, reporter)
-    findings += reporter.findings
+    findings += reporter.findings()
     return PartitionVerdict(
         partition.directory,
         partition.name,

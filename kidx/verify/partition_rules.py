@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import FUTURE, HIGH_WATERMARKS, LOG, METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS, SWAP
 from kidx.files import read_range
-from kidx.findings import Finding, Verdict
+from kidx.findings import Fault, Verdict
 from kidx.printable import shortened
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition, Segment
     from kidx.discovery.model import Leftover
+    from kidx.verify.reporter import Reporter
 
 _ENTRY_BYTES: Final = 34
 """Bytes of the largest entry of an index file."""
@@ -23,24 +24,7 @@ _NAMED: Final = 3
 """Maximum number of files that a message names."""
 
 
-class PartitionReporter:
-    """Collector of findings about a partition's files outside its segments."""
-
-    def __init__(self, partition: Partition, release: str | None) -> None:
-        self.partition, self.release = partition, release
-        self.findings: list[Finding] = []
-        self.files: list[FileVerdict] = []
-
-    def add(
-        self, path: Path, clause: str, verdict: Verdict, message: str, base: int | None = None, **place: Any
-    ) -> None:
-        """Add a finding; ``base`` is the base offset of the segment."""
-        where = self.partition
-        at = where.topic, where.partition, base
-        self.findings.append(Finding.about(path, at, clause, verdict, message, release=self.release, **place))
-
-
-def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:
+def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]) -> dict[str, Verdict]:
     """Report gaps and overlaps between segments; return the verdicts on the logs concerned, by path.
 
     A gap is a lost segment, except in a compacted partition, in which compaction leaves gaps. The batches show whether
@@ -48,7 +32,7 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
     which is written after a round: during the round, new segments and the logs that they replace lie in the directory.
     If that checkpoint is empty, KRaft's metadata show it.
     """
-    partition = reporter.partition
+    partition = reporter.where
     compacted = any(verdict.compacted for verdict in verdicts) or _was_cleaned(partition) or partition.may_have_gaps
     cleaned_to = partition.cleaned_to or 0
     changed: dict[str, Verdict] = {}
@@ -60,7 +44,7 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
         if ended > base:
             reporter.add(
                 log,
-                "SEG-12",
+                Fault.SEGMENTS_OVERLAP,
                 "broken",
                 f"the previous segment reaches offset {ended - 1}, beyond the base offset {base} of this segment: "
                 f"a consumer never gets the previous segment's records from {base} on",
@@ -70,7 +54,7 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
             changed[str(log)] = "broken"
         elif ended < base and (compacted or base <= cleaned_to):
             message = f"offsets {ended} to {base - 1} are in no segment: compaction leaves such gaps"
-            reporter.add(log, "LG-5", "sound", message, base, offset=ended)
+            reporter.add(log, Fault.LOST_OFFSETS, "sound", message, base, offset=ended)
             changed[str(log)] = "sound"
         elif ended < base:
             _report_gap(one, ended, base, reporter, changed)
@@ -86,27 +70,31 @@ def _was_cleaned(partition: Partition) -> bool:
 
 
 def _report_gap(
-    one: SegmentVerdict, ended: int, base: int, reporter: PartitionReporter, changed: dict[str, Verdict]
+    one: SegmentVerdict, ended: int, base: int, reporter: Reporter[Partition], changed: dict[str, Verdict]
 ) -> None:
     """Report lost records as a finding about the segment that had them, even if its log is missing."""
     lost = f"offsets {ended} to {base - 1} are in no segment, and their records are lost"
     place = {"offset": ended, "expected": f"offsets {ended} to {base - 1}", "actual": "none of them"}
-    is_damaged = any(finding.clause == "RB-4" and finding.verdict == "broken" for finding in one.findings)
+    is_damaged = any(finding.kind == Fault.TAIL and finding.verdict == "broken" for finding in one.findings)
     if is_damaged or ended == one.segment.base_offset:
         log = one.segment.log
         why = "it cannot be read to its end" if is_damaged else "the segment is empty"
-        reporter.add(log, "LG-5", "broken", f"{why}: {lost}{_beside(log)}", one.segment.base_offset, **place)
+        reporter.add(
+            log, Fault.LOST_OFFSETS, "broken", f"{why}: {lost}{_beside(log)}", one.segment.base_offset, **place
+        )
         changed[str(log)] = "broken"
         return
-    orphans = [int(path.name.partition(".")[0]) for path in reporter.partition.orphans]
+    orphans = [int(path.name.partition(".")[0]) for path in reporter.where.orphans]
     first = min((orphan for orphan in orphans if ended <= orphan < base), default=ended)
-    log = reporter.partition.directory / f"{first:020d}{LOG}"
+    log = reporter.where.directory / f"{first:020d}{LOG}"
     cut = "" if first in orphans else f", unless {one.segment.log.name} has lost its end"
-    reporter.add(log, "LG-5", "missing", f"the segment is missing{cut}: {lost}{_beside(log)}", first, **place)
+    reporter.add(
+        log, Fault.LOST_OFFSETS, "missing", f"the segment is missing{cut}: {lost}{_beside(log)}", first, **place
+    )
     reporter.files.append(FileVerdict(str(log), "missing"))
 
 
-def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
+def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]) -> None:
     """Report a ``.log`` that is missing although its index files exist.
 
     When a broker deletes a segment, it renames the log first, and deletes the files after it has renamed all of them.
@@ -127,7 +115,7 @@ def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], re
             continue
         others = ", ".join(path.suffix for path in paths)
         message = f"there is no such file, though there are its {others}: its records are lost{_beside(log)}"
-        reporter.add(log, "LG-5", "missing", message, base, offset=base)
+        reporter.add(log, Fault.LOST_OFFSETS, "missing", message, base, offset=base)
         reporter.files.append(FileVerdict(str(log), "missing"))
 
 
@@ -147,14 +135,14 @@ def _beside(log: Path) -> str:
     return f"; see {', '.join(map(shortened, names[:_NAMED]))} next to it" if names else ""
 
 
-def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
+def check_strays(partition: Partition, reporter: Reporter[Partition]) -> None:
     """Report index files without a log, and files that a broker has renamed but not deleted or swapped in yet."""
     for path in partition.orphans:
         base = int(path.name.partition(".")[0])
         verdict: Verdict = "sound"
         reporter.add(
             path,
-            "SEG-35",
+            Fault.ORPHAN,
             verdict,
             f"there is no {base:020d}.log next to it: a broker deletes it when it starts. If that log had records, "
             "they are lost",
@@ -169,11 +157,11 @@ def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
             ".cleaned": "compaction did not finish; a broker deletes it when it starts",
             SWAP: "compaction did not finish; a broker completes it when it starts, and does not read it before",
         }[".cleaned" if is_dropped else leftover.mark]
-        reporter.add(leftover.path, "SEG-23", "sound", f"a leftover: {effect}")
+        reporter.add(leftover.path, Fault.LEFTOVER, "sound", f"a leftover: {effect}")
 
 
 def check_unfinished_compaction(
-    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]
 ) -> None:
     """Report new segments and index files of a compaction whose renames a power failure has lost in part (PF-16).
 
@@ -195,12 +183,12 @@ def check_unfinished_compaction(
             f"mv {leftover.path.name} {log.name} in this directory, remove the other .cleaned and .swap files of this "
             "segment, and verify again"
         )
-        reporter.add(log, "PF-16", "missing", said, base, offset=base)
+        reporter.add(log, Fault.UNFINISHED_COMPACTION, "missing", said, base, offset=base)
         reporter.files.append(FileVerdict(str(log), "missing"))
     _check_swapped_index(partition, reporter)
 
 
-def _check_swapped_index(partition: Partition, reporter: PartitionReporter) -> None:
+def _check_swapped_index(partition: Partition, reporter: Reporter[Partition]) -> None:
     """Report an index file that a start swaps in, although it keeps the log that the swapped log would replace."""
     names, unfinished = {leftover.path.name for leftover in partition.leftovers}, _unfinished_from(partition)
     for segment in partition.segments:
@@ -215,7 +203,7 @@ def _check_swapped_index(partition: Partition, reporter: PartitionReporter) -> N
                 f"broker is stopped, type rm {swap} in this directory"
             )
             file = partition.directory / swap
-            reporter.add(file, "PF-16", "broken", said, segment.base_offset)
+            reporter.add(file, Fault.UNFINISHED_COMPACTION, "broken", said, segment.base_offset)
             reporter.files.append(FileVerdict(str(file), "broken"))
 
 
@@ -240,7 +228,7 @@ def _has_records(leftover: Leftover) -> bool:
     return name.endswith((f"{LOG}.cleaned", f"{LOG}{SWAP}")) and _has_entries(leftover.path)
 
 
-def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
+def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]) -> None:
     """Report checkpointed offsets that limit the visible records, or show that records were lost."""
     read = [verdict for verdict in verdicts if verdict.readable]
     if not read:
@@ -252,11 +240,11 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     if partition.topic == METADATA_TOPIC:
         if start is not None and start > first.base_offset:
             message = f"the log starts at {start}, with its oldest snapshot: a broker does not read earlier records"
-            reporter.add(first.log, "LG-12", "sound", message, first.base_offset, offset=start)
+            reporter.add(first.log, Fault.LOG_START, "sound", message, first.base_offset, offset=start)
     elif start is not None and start > end:
         reporter.add(
             path,
-            "LG-17",
+            Fault.LOG_START_PAST_END,
             "broken",
             f"the log start of {partition.name} is {start}, past the end of its log, {end}: "
             "a broker deletes the whole log when it starts",
@@ -268,7 +256,7 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     elif start is not None and start > first.base_offset:
         reporter.add(
             path,
-            "LG-12",
+            Fault.LOG_START,
             "sound",
             f"consumers cannot read records of {partition.name} below offset {start}: the log starts there, after the "
             "base offset of its first segment",
@@ -279,14 +267,14 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             f"the offset {offset} of {partition.name} is of an earlier topic of this name: {name} was written before "
             "the topic was created, and says nothing about its records"
         )
-        reporter.add(partition.directory.parent / name, "LG-12", "sound", message, offset=offset)
+        reporter.add(partition.directory.parent / name, Fault.EARLIER_TOPIC, "sound", message, offset=offset)
     if partition.state == FUTURE:
         return  # a copy that is being moved may end anywhere, and the checkpoints may be about the partition
     point = partition.recovery_point
     if point is not None and point > end:
         reporter.add(
             partition.directory.parent / RECOVERY_POINTS,
-            "LG-16",
+            Fault.END_BELOW_RECOVERY_POINT,
             "sound" if not first.clean else "broken",
             f"{partition.name} is flushed up to {point}, but its log ends at {end}: records were lost, and if this "
             "broker becomes the leader, the other replicas truncate theirs",
@@ -299,7 +287,7 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     if committed is not None and committed > end:
         reporter.add(
             partition.directory.parent / HIGH_WATERMARKS,
-            "LG-16",
+            Fault.END_BELOW_HIGH_WATERMARK,
             "sound",
             f"{partition.name} has the high watermark {committed}, but its log ends at {end}: records were lost, or it "
             "is an older copy, and if this broker becomes the leader, the other replicas truncate theirs",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kidx.errors import KidxError
+from kidx.findings import Fault
 from kidx.records import RecordBatch, file_batches
 from kidx.records.errors import LargeBatchError
 from kidx.scan.records import decode_batch
@@ -20,15 +21,15 @@ from kidx.scan.records import decode_batch
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kidx.discovery import Segment
     from kidx.verify.reporter import Reporter
 
 _Longs = np.ndarray[tuple[int], np.dtype[np.int64]]
-_SUFFIX: Final = ".log"
 _DECODED_FAST: Final = 2
 """The record format whose batches :func:`decode_batch` decodes as a whole."""
 
 
-def check_records(log: Path, reporter: Reporter) -> None:
+def check_records(log: Path, reporter: Reporter[Segment]) -> None:
     """Report batches with a right checksum whose records cannot be read, or have other offsets or times.
 
     Args:
@@ -41,10 +42,10 @@ def check_records(log: Path, reporter: Reporter) -> None:
     with contextlib.suppress(KidxError):
         for batch in file_batches(log):
             if _is_whole(batch) and (wrong := _wrong(batch)):
-                clause, said = wrong
+                kind, said = wrong
                 reporter.add(
-                    _SUFFIX,
-                    clause,
+                    log,
+                    kind,
                     "broken",
                     f"the batch of {batch.size_in_bytes} bytes at {batch.position} has a right checksum, but {said}",
                     position=batch.position,
@@ -60,21 +61,21 @@ def _is_whole(batch: RecordBatch) -> bool:
     return True
 
 
-def _wrong(batch: RecordBatch) -> tuple[str, str] | None:
-    """Return the clause of the fault in the records of a batch, and the fault; None if they are right."""
+def _wrong(batch: RecordBatch) -> tuple[Fault, str] | None:
+    """Return the kind of the fault in the records of a batch, and the fault in a sentence; None if they are right."""
     effect = f"a consumer at offset {batch.base_offset} gets an error, or other records"
     try:
         offsets, times = _offsets_and_times(batch)
     except (KidxError, MemoryError) as error:
-        return "RB-2", f"its records cannot be read: {error}: {effect}"
+        return Fault.RECORDS, f"its records cannot be read: {error}: {effect}"
     if not len(offsets):
         return None
     first, last = int(offsets[0]), int(offsets[-1])
     if np.any(np.diff(offsets) <= 0):
-        return "RB-2", f"the offsets of its records do not increase, from {first} to {last}: {effect}"
+        return Fault.RECORDS, f"the offsets of its records do not increase, from {first} to {last}: {effect}"
     if first < batch.base_offset or last > batch.last_offset:
         header = f"{batch.base_offset} to {batch.last_offset}"
-        return "RB-2", f"its records have offsets {first} to {last}, not {header}: {effect}"
+        return Fault.RECORDS, f"its records have offsets {first} to {last}, not {header}: {effect}"
     largest, stated = int(times.max()), batch.max_timestamp
     if stated == largest:
         return None
@@ -83,7 +84,10 @@ def _wrong(batch: RecordBatch) -> tuple[str, str] | None:
         if stated < largest
         else f"a search for {largest + 1} to {stated} can end here without a result, and retention keeps it longer"
     )
-    return "RB-3", f"its header states the largest timestamp {stated}, and its records have {largest}: {effect}"
+    return (
+        Fault.BATCH_TIMESTAMP,
+        f"its header states the largest timestamp {stated}, and its records have {largest}: {effect}",
+    )
 
 
 def _offsets_and_times(batch: RecordBatch) -> tuple[_Longs, _Longs]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kidx.dialect import dialect_of
 from kidx.discovery import Found, Partition, Problem, discover
 from kidx.errors import ToolError
-from kidx.findings import HARMLESS, Finding, Verdict, in_order
+from kidx.findings import HARMLESS, Fault, Finding, Verdict, in_order
 from kidx.log.epochs import read_epochs
 from kidx.remote.directory import RemoteDirectory, StoredPartition, add_metadata, read_remote, without_local
 from kidx.remote.lineage import epochs_of, is_within, topic_id_in, with_records
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from kidx.dialect import Dialect
 
-_CLAUSE = "LO-19"
-"""Clause of all findings: remote and local segments together have all offsets from the log start on."""
 _LOG_END_UNKNOWN = (1 << 63) - 1
 """End of a local log that limits no epoch."""
 
@@ -90,7 +88,7 @@ def verify_remote(
     with closing(verdicts_on(Found(partitions), look, processes)) as verdicts:
         for (here, stored), partition in zip(pairs, partitions, strict=True):
             own = {each: next(verdicts) for each in stored.read_segments}
-            result.add(_verdict_on(here, stored, partition, own, None if dialect is None else dialect.release))
+            result.add(_verdict_on(here, stored, partition, own, dialect))
             result.left_out += [
                 Problem(Path(found.store.name_of(f"{stored.directory}/{name}")), "is no file of a remote segment")
                 for name in stored.strays
@@ -108,8 +106,8 @@ def _pairs(local: Found, remote: RemoteDirectory, result: Verification) -> Itera
             stored = remote.of(partition.topic, partition.partition, topic_id_in(partition.directory))
         except (OSError, ToolError) as error:
             message = f"its remote segments cannot be found: {error}"
-            where = str(partition.directory), partition.topic, partition.partition, None, partition.directory.name
-            result.findings.append(Finding(*where, _CLAUSE, "unreadable", message=message))
+            where = partition.topic, partition.partition, None
+            result.findings.append(Finding.about(partition.directory, where, Fault.REMOTE, "unreadable", message))
             continue
         if stored is not None:
             yield partition, stored
@@ -127,7 +125,7 @@ def _verdict_on(
     stored: StoredPartition,
     partition: Partition,
     verdicts: Mapping[StoredSegment, SegmentVerdict],
-    release: str | None,
+    release: Dialect | None,
 ) -> PartitionVerdict:
     """Return the verdict on a remote partition: the verdicts on its segments, and on all of them together.
 
@@ -153,8 +151,8 @@ def _verdict_on(
     return PartitionVerdict(
         partition.directory,
         partition.name,
-        (*files, *checks.files),
-        (*findings, *checks.findings),
+        (*files, *checks.reporter.files),
+        (*findings, *checks.reporter.findings()),
         len(verdicts),
         sum(verdict.batches for verdict in verdicts.values()),
         sum(verdict.bytes_read for verdict in verdicts.values()),
@@ -164,10 +162,9 @@ def _verdict_on(
 class _PartitionChecks:
     """Checks of the remote segments of one partition together with its local log."""
 
-    def __init__(self, here: Partition, release: str | None) -> None:
+    def __init__(self, here: Partition, release: Dialect | None) -> None:
         self.here, self.release = here, release
-        self.files: list[FileVerdict] = []
-        self.findings: list[Finding] = []
+        self.reporter = Reporter(here, release)
         self.local_start = here.segments[0].base_offset if here.segments else None
         self.stopped = any(segment.clean for segment in here.segments)
         self.start = max(here.start_offset or 0, min(self.lineage().values(), default=0))
@@ -184,8 +181,8 @@ class _PartitionChecks:
             f"the log begins with offset {first} and its first local segment with {self.local_start}, and {url} has no "
             "remote segment of this partition: a consumer never gets the records between"
         )
-        where = str(here.directory), here.topic, here.partition, first, here.directory.name
-        return Finding(*where, _CLAUSE, "missing", offset=first, message=message)
+        where = here.topic, here.partition, first
+        return Finding.about(here.directory, where, Fault.REMOTE, "missing", message, offset=first)
 
     def lineage(self) -> dict[int, int]:
         """Return the start offset of each leader epoch of the local log; empty if the checkpoint cannot be read."""
@@ -281,19 +278,16 @@ class _PartitionChecks:
 
     def _report_gap(self, partition: StoredPartition, first: int, end: int) -> None:
         offsets = f"offsets {first} to {end - 1}"
-        self.findings.append(
-            Finding.about(
-                partition.store.name_of(partition.directory),
-                (partition.topic, partition.partition, first),
-                _CLAUSE,
-                "missing",
-                f"{offsets} are in no remote segment, and the local log begins with {self.local_start}: a consumer "
-                "never gets their records",
-                offset=first,
-                expected=offsets,
-                actual="none of them",
-                release=self.release,
-            )
+        self.reporter.add(
+            partition.store.name_of(partition.directory),
+            Fault.REMOTE,
+            "missing",
+            f"{offsets} are in no remote segment, and the local log begins with {self.local_start}: a consumer "
+            "never gets their records",
+            first,
+            offset=first,
+            expected=offsets,
+            actual="none of them",
         )
 
     def transactions(
@@ -326,9 +320,8 @@ class _PartitionChecks:
     def _add(self, segment: StoredSegment, suffix: str, verdict: Verdict, message: str, **place: Any) -> None:
         path = segment.name(suffix)
         if suffix not in segment.suffixes:
-            self.files.append(FileVerdict(path, verdict))
-        at = self.here.topic, self.here.partition, segment.base_offset
-        self.findings.append(Finding.about(path, at, _CLAUSE, verdict, message, release=self.release, **place))
+            self.reporter.files.append(FileVerdict(path, verdict))
+        self.reporter.add(path, Fault.REMOTE, verdict, message, segment.base_offset, **place)
 
 
 def _with_store_paths(segment: StoredSegment, verdict: SegmentVerdict) -> SegmentVerdict:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kidx.discovery import Segment
-from kidx.findings import Finding, Verdict
+from kidx.findings import Fault, Verdict
 from kidx.log.epochs import read_epochs
 from kidx.producers.snapshot import entries_of, problem_of
 from kidx.remote.stored import EPOCHS, LOG
 from kidx.verify.guarded import guarded_segment, unreadable_segment
+from kidx.verify.reporter import Reporter
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ class RemoteVerifier:
         )
         if verdict.gone or not verdict.readable:
             return verdict
-        release = None if self.release is None else self.release.release
-        checks = _Checks(verdict, local, release)
+        checks = _Checks(verdict, Reporter(local, self.release))
         if f".{SNAPSHOT}" in local.existing:
             checks.snapshot(local.log.with_suffix(f".{SNAPSHOT}"))
         if f".{EPOCHS}" in local.existing:
@@ -78,7 +78,9 @@ class RemoteVerifier:
         # A missing index means something else than in a local segment; verify_remote reports it.
         files = [file for file in verdict.files if file.verdict != "missing"]
         findings = [finding for finding in verdict.findings if finding.verdict != "missing"]
-        return dataclasses.replace(verdict, files=(*files, *checks.files), findings=(*findings, *checks.findings))
+        return dataclasses.replace(
+            verdict, files=(*files, *checks.reporter.files), findings=(*findings, *checks.reporter.findings())
+        )
 
     def _renamed(self, verdict: SegmentVerdict, segment: Segment) -> SegmentVerdict:
         """Return the verdict with the names that the files have in remote storage."""
@@ -97,17 +99,15 @@ class RemoteVerifier:
 class _Checks:
     """Checks of the two files that only a remote segment has: the producer snapshot and the leader epochs."""
 
-    def __init__(self, verdict: SegmentVerdict, segment: Segment, release: str | None) -> None:
-        self.files: list[FileVerdict] = []
-        self.findings: list[Finding] = []
-        self._verdict, self._segment, self._release = verdict, segment, release
+    def __init__(self, verdict: SegmentVerdict, reporter: Reporter[Segment]) -> None:
+        self.reporter, self._verdict = reporter, verdict
 
     def snapshot(self, path: Path) -> None:
         """Check the producer snapshot (LG-32)."""
         try:
             data = path.read_bytes()
         except OSError as error:
-            self._add(path, "LG-32", "unreadable", f"cannot be read: {error.strerror or error}")
+            self._add(path, Fault.UNREADABLE, "unreadable", f"cannot be read: {error.strerror or error}")
             return
         problem = problem_of(data)
         end = self._verdict.last_offset + 1
@@ -119,16 +119,16 @@ class _Checks:
                     f"and the segment ends before {end}"
                 )
         if problem:
-            self._add(path, "LG-32", "broken", f"{problem}: a broker that restores the log from it fails")
+            self._add(path, Fault.PRODUCERS, "broken", f"{problem}: a broker that restores the log from it fails")
         else:
-            self.files.append(FileVerdict(str(path), "exact", size=len(data)))
+            self.reporter.files.append(FileVerdict(str(path), "exact", size=len(data)))
 
     def epochs(self, path: Path) -> None:
         """Check the leader epochs against the epochs of the batches (LG-4)."""
         try:
             entries = read_epochs(path)
         except OSError as error:
-            self._add(path, "LG-4", "unreadable", f"cannot be read: {error.strerror or error}")
+            self._add(path, Fault.UNREADABLE, "unreadable", f"cannot be read: {error.strerror or error}")
             return
         effect = "a broker that restores the log from it truncates at wrong offsets"
         for epoch, offset in self._verdict.epochs:
@@ -137,7 +137,7 @@ class _Checks:
                 has = "no epoch" if noted is None else f"epoch {noted}"
                 self._add(
                     path,
-                    "LG-4",
+                    Fault.EPOCHS,
                     "broken",
                     f"offset {offset} has leader epoch {epoch} in the log and {has} here: {effect}",
                     offset=offset,
@@ -150,16 +150,14 @@ class _Checks:
         if late is not None:
             self._add(
                 path,
-                "LG-4",
+                Fault.EPOCHS,
                 "broken",
                 f"epoch {late.epoch} begins at offset {late.start_offset}, after the end of the segment: {effect}",
                 offset=late.start_offset,
             )
             return
-        self.files.append(FileVerdict(str(path), "exact", entries=len(entries)))
+        self.reporter.files.append(FileVerdict(str(path), "exact", entries=len(entries)))
 
-    def _add(self, path: Path, clause: str, verdict: Verdict, message: str, **place: Any) -> None:
-        segment = self._segment
-        self.files.append(FileVerdict(str(path), verdict))
-        at = segment.topic, segment.partition, segment.base_offset
-        self.findings.append(Finding.about(path, at, clause, verdict, message, release=self._release, **place))
+    def _add(self, path: Path, kind: Fault, verdict: Verdict, message: str, **place: Any) -> None:
+        self.reporter.files.append(FileVerdict(str(path), verdict))
+        self.reporter.add(path, kind, verdict, message, **place)

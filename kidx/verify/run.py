@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
-from kidx.findings import HARMLESS, Finding, Verdict, in_order, worst
+from kidx.findings import HARMLESS, Fault, Finding, Verdict, in_order, worst
 from kidx.printable import encodable
 from kidx.scan.jit import worth_compiling
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
@@ -192,7 +192,7 @@ def verify_paths(
 
 def _problem(problem: Problem) -> Finding:
     path = problem.path
-    return Finding.about(path, (None, None, None), problem.clause, "unreadable", problem.message)
+    return Finding.about(path, (None, None, None), Fault.UNREADABLE, "unreadable", problem.message)
 
 
 def verdicts_on(

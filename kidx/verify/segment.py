@@ -11,7 +11,7 @@ from kidx.dialect import DIALECTS, Dialect, dialect_of
 from kidx.discovery import INDEX_SUFFIXES, LOG, Segment, discover
 from kidx.errors import InvalidArgumentError
 from kidx.files import signature_of
-from kidx.findings import HARMLESS
+from kidx.findings import HARMLESS, Fault
 from kidx.layout import TIME_INDEX
 from kidx.printable import counted
 from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, RECORD_BATCH_OVERHEAD
@@ -137,7 +137,7 @@ def _look(
     segment: Segment, dialect: Dialect | None, given: int | None, *, records: bool, without_half: bool = False
 ) -> SegmentVerdict:
     """Read all files of a segment once, and return the verdicts on them; see :func:`verify_segment`."""
-    reporter = Reporter(segment, None if dialect is None else dialect.release)
+    reporter = Reporter(segment, dialect)
     files = _Files(segment, without_half=without_half)
     entries = files.entries(".index"), files.entries(".timeindex")
     facts = Gatherer(segment.base_offset, *entries)
@@ -166,8 +166,8 @@ def _look(
     transactions = files.contents.get(".txnindex")
     if transactions is not None and transactions.trailing_bytes:
         reporter.add(
-            ".txnindex",
-            "TX-23",
+            segment.path(".txnindex"),
+            Fault.PARTIAL_ENTRY,
             "broken",
             f"the file ends with {counted(transactions.trailing_bytes, 'byte')}, no whole entry: "
             "entries appended after them are misread",
@@ -177,7 +177,7 @@ def _look(
     return SegmentVerdict(
         segment,
         tuple(verdicts),
-        reporter.findings(),
+        tuple(reporter.findings()),
         log.batches,
         log.records,
         bytes_read,
@@ -194,12 +194,12 @@ def _look(
     )
 
 
-def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: Reporter) -> None:
+def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: Reporter[Segment]) -> None:
     kept, most = len(content.entries), tail.file_size // _LEAST_BYTES[suffix]
     if content.omitted and kept > most:
         reporter.add(
-            suffix,
-            "SEG-5" if suffix == ".index" else "SEG-3" if suffix == ".timeindex" else "TX-15",
+            reporter.where.path(suffix),
+            Fault.TOO_MANY_ENTRIES,
             "broken",
             f"{counted(kept + content.omitted, 'entry')} for a log of {counted(tail.file_size, 'byte')}, more than it "
             f"can have batches: entries from slot {kept} on were not checked",
@@ -209,25 +209,25 @@ def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: R
         )
 
 
-def _unreadable(suffix: str, error: OSError, reporter: Reporter) -> FileVerdict:
-    path = reporter.segment.path(suffix)
+def _unreadable(suffix: str, error: OSError, reporter: Reporter[Segment]) -> FileVerdict:
+    path = reporter.where.path(suffix)
     reason = error.strerror or str(error)
-    reporter.add(suffix, "SEG-35", "unreadable", f"cannot be read: {reason}")
+    reporter.add(path, Fault.UNREADABLE, "unreadable", f"cannot be read: {reason}")
     return FileVerdict(str(path), "unreadable", why=reason)
 
 
 def _judge_log(
-    facts: Gatherer, tail: LogTail, reporter: Reporter, error: OSError | None, segment: Segment
+    facts: Gatherer, tail: LogTail, reporter: Reporter[Segment], error: OSError | None, segment: Segment
 ) -> FileVerdict:
     if error is not None:
         return _unreadable(LOG, error, reporter)
     check_batches(facts.log, reporter)
     check_tail(facts.log, tail, reporter, may_grow=segment.is_last and not segment.clean)
-    return FileVerdict(str(segment.log), reporter.verdict(LOG), size=tail.file_size)
+    return FileVerdict(str(segment.log), reporter.verdict(segment.log), size=tail.file_size)
 
 
 def _judge_indexes(
-    files: _Files, facts: Gatherer, reporter: Reporter, dialect: Dialect | None, given: int | None
+    files: _Files, facts: Gatherer, reporter: Reporter[Segment], dialect: Dialect | None, given: int | None
 ) -> list[FileVerdict]:
     verdicts = []
     offsets, times = files.contents.get(".index"), files.contents.get(".timeindex")
@@ -245,27 +245,28 @@ def _judge_indexes(
     return verdicts
 
 
-def _judge_empty(file: FileVerdict, times: IndexContent | None, facts: Gatherer, reporter: Reporter) -> FileVerdict:
+def _judge_empty(
+    file: FileVerdict, times: IndexContent | None, facts: Gatherer, reporter: Reporter[Segment]
+) -> FileVerdict:
     """Return the verdict on an ``.index`` without entries: any large interval explains it, so the times decide.
 
     A broker writes an entry into the ``.index`` and then into the ``.timeindex``, so that both lack it or none.
     """
     if times is not None:
         finished = not times.padding_entries
-        if (
-            _is_epoch_start(times, facts)
-            or time_rules.is_exact(reporter.segment.log, times, facts, finished=finished)[0]
-        ):
+        if _is_epoch_start(times, facts) or time_rules.is_exact(reporter.where.log, times, facts, finished=finished)[0]:
             return file
     others = "there is no .timeindex" if times is None else f".timeindex has {counted(len(times.entries), 'entry')}"
     why = f"it has no entry, and {others}: its entries were lost, or the broker was restarted"
     return dataclasses.replace(file, verdict="sound", releases="", why=why)
 
 
-def _judge_offsets(content: IndexContent, facts: Gatherer, reporter: Reporter, given: int | None) -> FileVerdict:
+def _judge_offsets(
+    content: IndexContent, facts: Gatherer, reporter: Reporter[Segment], given: int | None
+) -> FileVerdict:
     offset_rules.check_offset_index(content, facts, reporter)
     _check_zeros(".index", content, facts, reporter)
-    verdict, why, interval = reporter.verdict(".index"), "", None
+    verdict, why, interval = reporter.verdict(reporter.where.path(".index")), "", None
     if verdict == "exact":
         interval = interval_of(content.entries, facts)
         is_exact, why = offset_rules.is_exact(content, facts, interval, given)
@@ -274,15 +275,16 @@ def _judge_offsets(content: IndexContent, facts: Gatherer, reporter: Reporter, g
 
 
 def _judge_times(
-    content: IndexContent, facts: Gatherer, reporter: Reporter, dialect: Dialect | None, *, follows_exact: bool
+    content: IndexContent, facts: Gatherer, reporter: Reporter[Segment], dialect: Dialect | None, *, follows_exact: bool
 ) -> FileVerdict:
+    path = reporter.where.path(".timeindex")
     finished = _check_zeros(".timeindex", content, facts, reporter)
     whose, why = "all", ""  # the releases that write these bytes: all, or those that name the record, or none ("")
     if not _is_epoch_start(content, facts):
         time_rules.check_time_index(content, facts, reporter, finished=finished)
-        if reporter.verdict(".timeindex") == "exact" and follows_exact:
-            whose, why = time_rules.is_exact(reporter.segment.log, content, facts, finished=finished)
-    verdict, releases = reporter.verdict(".timeindex"), _span(DIALECTS if whose == "all" else _RECORD_RELEASES)
+        if reporter.verdict(path) == "exact" and follows_exact:
+            whose, why = time_rules.is_exact(reporter.where.log, content, facts, finished=finished)
+    verdict, releases = reporter.verdict(path), _span(DIALECTS if whose == "all" else _RECORD_RELEASES)
     if not follows_exact:
         whose, why = "", "the offset index that it goes with is not exact"
     elif whose == "record" and dialect is not None and dialect.leader_timestamp != "record":
@@ -295,14 +297,14 @@ def _judge_times(
 def _file(
     suffix: str,
     content: IndexContent,
-    reporter: Reporter,
+    reporter: Reporter[Segment],
     verdict: Verdict,
     why: str,
     interval: Interval | None,
     releases: str,
 ) -> FileVerdict:
     return FileVerdict(
-        str(reporter.segment.path(suffix)),
+        str(reporter.where.path(suffix)),
         verdict,
         releases if verdict == "exact" else "",
         why if verdict != "exact" else "",
@@ -317,39 +319,41 @@ def _span(releases: object) -> str:
     return f"{names[0]} – {names[-1]}"
 
 
-def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdict]:
+def _missing(suffix: str, facts: Gatherer, reporter: Reporter[Segment]) -> list[FileVerdict]:
     """Report a missing index, which is a fault as soon as the log has a batch (SEG-1, SEG-35, SEG-36)."""
     if not facts.log.batches:
         return []
     if suffix == ".index":
         effect = "a start rebuilds it, after any stop; until then the segment is read from its first byte"
-        clause = "SEG-35"
     else:
-        last = reporter.segment.is_last and not reporter.segment.clean
+        last = reporter.where.is_last and not reporter.where.clean
         effect = (
             f"a broker that loads the segment {'after a clean stop ' if last else ''}creates an empty one, and takes "
             "the modification time of the log for the segment's largest timestamp"
         )
-        clause = "SEG-36"
-    reporter.add(suffix, clause, "missing", f"there is no {suffix} for {counted(facts.log.batches, 'batch')}: {effect}")
-    return [FileVerdict(str(reporter.segment.path(suffix)), "missing")]
+    path, batches = reporter.where.path(suffix), counted(facts.log.batches, "batch")
+    reporter.add(path, Fault.MISSING_INDEX, "missing", f"there is no {suffix} for {batches}: {effect}")
+    return [FileVerdict(str(path), "missing")]
 
 
-def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: Reporter) -> bool:
+def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: Reporter[Segment]) -> bool:
     """Report zeros after the entries of an index that no broker writes to; return False if a broker may be writing."""
-    segment = reporter.segment
+    segment = reporter.where
     if not content.padding_entries or (suffix == ".timeindex" and _is_epoch_start(content, facts)):
         return True
     if segment.is_last and not segment.clean:
         return False
     if segment.is_last:
-        clause, when = "SEG-27", "after a clean shutdown: the broker takes them for entries when it starts"
+        kind, when = Fault.UNTRIMMED, "after a clean shutdown: the broker takes them for entries when it starts"
     else:
-        clause, when = "SEG-37", "in a segment that no broker writes to: a broker that loads it takes them for entries"
+        kind, when = (
+            Fault.PADDED,
+            "in a segment that no broker writes to: a broker that loads it takes them for entries",
+        )
     effect = "the next append rolls" if suffix == ".index" else "and 0 for the largest timestamp"
     reporter.add(
-        suffix,
-        clause,
+        segment.path(suffix),
+        kind,
         "broken",
         f"the index ends with {counted(content.padding_entries, 'entry')} of zeros, {when}, {effect}",
         slot=len(content.entries),

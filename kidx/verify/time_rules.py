@@ -16,6 +16,7 @@ last one (SEG-4, SEG-22). The offset is the last one of the batch; leaders of 2.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,13 +24,15 @@ import numpy as np
 
 from kidx.errors import KidxError
 from kidx.files import read_range
+from kidx.findings import Fault
 from kidx.index.entries import TimestampOffset
 from kidx.records import iter_batches
 from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
 from kidx.scan.expected import TIME_ENTRY
-from kidx.verify.entry_findings import EntryFindings
+from kidx.verify.offset_rules import check_base, check_size
 
 if TYPE_CHECKING:
+    from kidx.discovery import Segment
     from kidx.scan.entries import IndexContent
     from kidx.verify.facts import Gatherer
     from kidx.verify.reporter import Reporter
@@ -39,7 +42,7 @@ Array = np.ndarray[Any, Any]
 _SUFFIX: Final = ".timeindex"
 
 
-def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter, *, finished: bool) -> None:
+def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter[Segment], *, finished: bool) -> None:
     """Report every entry that gives a wrong answer; entries that no release writes are a remark.
 
     Args:
@@ -50,42 +53,42 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
     """
     entries, found, log = content.entries, facts.time_facts, facts.log
     stamps, offsets = entries["timestamp"], entries["offset"]
-    findings = EntryFindings(_SUFFIX, content, reporter)
-    findings.check_size("TI-11a")
+    add = partial(reporter.add_entry, _SUFFIX, entries)
+    check_size(_SUFFIX, content, reporter)
     wrong_order = np.zeros(len(entries), bool)
     wrong_order[1:] = (stamps[1:] <= stamps[:-1]) | (offsets[1:] < offsets[:-1])
     for slot in np.flatnonzero(wrong_order):
-        findings.add(
+        add(
             slot,
-            "TI-3c",
+            Fault.ENTRY_ORDER,
             f"({stamps[slot]}, {offsets[slot]}) follows ({stamps[slot - 1]}, {offsets[slot - 1]}): "
             "the binary search fails, and lookups by time start too late",
             expected=f"later than {stamps[slot - 1]}, at {offsets[slot - 1]} or later",
         )
-    findings.check_base()
+    check_base(_SUFFIX, content, reporter)
     missed = found["before_max"] >= stamps
     for slot in np.flatnonzero(missed):
         latest = int(found["before_max"][slot])
-        findings.add(
+        add(
             slot,
-            "SEG-6",
+            Fault.LATE_ENTRY,
             f"({stamps[slot]}, {offsets[slot]}): a record before that offset has timestamp {latest}: "
             f"a search for {stamps[slot]} to {latest} starts after that record, and returns a later one or none",
             expected=f"a timestamp above {latest}",
         )
     for slot in np.flatnonzero(~found["in_log"]):
-        findings.add(
+        add(
             slot,
-            "SEG-6",
+            Fault.PAST_END,
             f"({stamps[slot]}, {offsets[slot]}): the log ends at offset {log.end_offset - 1}",
             expected=f"an offset up to {log.end_offset - 1}",
         )
     odd = found["in_log"] & (found["holder_max"] != stamps) & ~missed & ~wrong_order
     odd[-1:] &= not finished or stamps[-1:] == log.max_timestamp
     for slot in np.flatnonzero(odd):
-        findings.add(
+        add(
             slot,
-            "SEG-4",
+            Fault.UNUSUAL_ENTRY,
             f"({stamps[slot]}, {offsets[slot]}): the batch with that offset reaches {found['holder_max'][slot]}: "
             "no release writes that, but lookups are right",
             verdict="sound",
@@ -94,14 +97,15 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
     _check_last(content, facts, reporter, finished=finished)
 
 
-def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, finished: bool) -> None:
+def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter[Segment], *, finished: bool) -> None:
     """Report a last entry that is not the largest timestamp; in a finished segment zeros are an entry, too."""
-    log, base = facts.log, reporter.segment.base_offset
+    log, base = facts.log, reporter.where.base_offset
+    path = reporter.where.path(_SUFFIX)
     slots = len(content.entries) + content.omitted + (content.padding_entries if finished else 0)
     own = content.entries[-1:].tolist()
     found = TimestampOffset.in_last_slot(content.last_slot, base)
     last = found if finished else TimestampOffset._make(own[0]) if own else TimestampOffset(-1, base)
-    place = {
+    place: dict[str, Any] = {
         "slot": slots - 1 if slots else None,
         "timestamp": last.timestamp,
         "offset": last.offset if slots else None,
@@ -120,23 +124,23 @@ def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, f
                 f"a search for {last.timestamp + 1} to {log.max_timestamp} leaves this segment out, and retention "
                 f"takes it for older than it is{', for one of 1970' if not last.timestamp else ''}"
             )
-        reporter.add(_SUFFIX, "SEG-22", "broken", f"{said}: {effect}", **place)
+        reporter.add(path, Fault.LARGEST_TIMESTAMP, "broken", f"{said}: {effect}", **place)
     elif last.timestamp > log.max_timestamp:
         reporter.add(
-            _SUFFIX,
-            "SEG-22",
+            path,
+            Fault.LARGEST_TIMESTAMP,
             "broken",
             f"{said}: a search for {log.max_timestamp + 1} to {last.timestamp} ends in this segment without a result, "
             "though later ones may have one",
             **place,
         )
     elif own and last == tuple(own[0]) and last.timestamp == log.max_timestamp != facts.time_facts["holder_max"][-1]:
-        reporter.add(
-            _SUFFIX,
-            "LO-9",
-            "broken",
+        reporter.add_where(
+            lambda dialect: dialect.max_lookup == "remembered",
+            path,
+            Fault.LARGEST_TIMESTAMP_OFFSET,
             f"the batch with offset {last.offset} does not have the segment's largest timestamp, {last.timestamp}: "
-            "ListOffsets(-3) names a wrong record up to 3.7",
+            "ListOffsets(-3) names a wrong record",
             **place,
         )
 

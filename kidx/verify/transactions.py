@@ -15,19 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kidx.findings import worst
+from kidx.dialect import DIALECTS
+from kidx.findings import Fault, worst
 from kidx.printable import counted
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.discovery import Segment
     from kidx.findings import Verdict
     from kidx.verify.facts import TransactionEvent
     from kidx.verify.reporter import Reporter
 
 _SUFFIX: Final = ".txnindex"
+_ALL: Final = f"{next(iter(DIALECTS))} – {list(DIALECTS)[-1]}"
+"""The releases, all of which write the same bytes."""
 
 
 class Aborted(NamedTuple):
@@ -128,7 +134,9 @@ class OpenTransactions:
         return aborted
 
 
-def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporter: Reporter) -> list[FileVerdict]:
+def check_transactions(
+    verdict: SegmentVerdict, open_: OpenTransactions, reporter: Reporter[Segment]
+) -> list[FileVerdict]:
     """Report entries that mislead a consumer of committed records; return the verdict on an existing or missing file.
 
     Args:
@@ -149,8 +157,8 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
             return []
         first = certain[0]
         reporter.add(
-            _SUFFIX,
-            "TX-15",
+            path,
+            Fault.MISSING_INDEX,
             "missing",
             f"there is no .txnindex for {len(certain)} aborted transactions: a consumer of committed records "
             f"gets their records from offset {first.first_offset} on",
@@ -159,7 +167,7 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
         return [FileVerdict(str(path), "missing")]
     _check_entries(verdict, verdict.aborted, expected, certain, open_.hidden_to, reporter, is_cleaned=is_cleaned)
     torn = [finding.verdict for finding in verdict.findings if finding.path == str(path)]
-    found: Verdict = worst([reporter.verdict(_SUFFIX), *torn])
+    found: Verdict = worst([reporter.verdict(path), *torn])
     why = ""
     if found == "exact" and (is_cleaned or not all(each.known for each in expected)):
         found, why = (
@@ -167,17 +175,18 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
             "the log does not show all aborted transactions: its beginning was deleted, or compaction removed records",
         )
     size = len(verdict.aborted) * 34
-    return [FileVerdict(str(path), found, "2.4.0 – 4.4.0" if found == "exact" else "", why, len(verdict.aborted), size)]
+    return [FileVerdict(str(path), found, _ALL if found == "exact" else "", why, len(verdict.aborted), size)]
 
 
-def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Reporter) -> list[Aborted]:
+def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Reporter[Segment]) -> list[Aborted]:
     """Return the transactions up to the last entry; report transactions without an entry yet as a remark."""
+    path = verdict.segment.path(_SUFFIX)
     last = max((entry[3] for entry in verdict.aborted or ()), default=-1)
     later = [each for each in certain if each.last_offset > last]
     if later:
         reporter.add(
-            _SUFFIX,
-            "TX-15",
+            path,
+            Fault.PENDING_TRANSACTION,
             "sound",
             f"no entry yet for {counted(len(later), 'aborted transaction')} at the end: the next start rebuilds the "
             "file",
@@ -186,36 +195,46 @@ def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Rep
     return [each for each in certain if each.last_offset <= last]
 
 
+def _rejects(version: int, dialect: Dialect) -> bool:
+    """Return True if a release rejects an entry of this version (TX-7)."""
+    return version > 0 or dialect.strict_txn_version
+
+
 def _check_entries(
     verdict: SegmentVerdict,
     entries: Sequence[tuple[int, ...]],
     expected: Sequence[Aborted],
     certain: Sequence[Aborted],
     hidden_to: int,
-    reporter: Reporter,
+    reporter: Reporter[Segment],
     *,
     is_cleaned: bool,
 ) -> None:
     by_marker = {each.last_offset: each for each in expected}
-    base = verdict.segment.base_offset
+    base, path = verdict.segment.base_offset, verdict.segment.path(_SUFFIX)
     before = -1
     for slot, entry in enumerate(entries):
         version, producer, first, last, stable = entry
-        place = {"slot": slot, "offset": last, "actual": f"producer {producer}: {first} to {last}, stable {stable}"}
+        place: dict[str, Any] = {
+            "slot": slot,
+            "offset": last,
+            "actual": f"producer {producer}: {first} to {last}, stable {stable}",
+        }
         if version != 0:
-            reporter.add(_SUFFIX, "TX-7b", "broken", f"version {version} is unknown: 4.4 cannot load the log", **place)
+            unknown = f"version {version} is unknown: a broker cannot load the log"
+            reporter.add_where(partial(_rejects, version), path, Fault.TRANSACTION_VERSION, unknown, **place)
         if last < base:
             reporter.add(
-                _SUFFIX,
-                "TX-12a",
+                path,
+                Fault.BELOW_BASE,
                 "broken",
                 f"last offset {last} is below the base offset {base}: the broker's sanity check rejects the file",
                 **place,
             )
         if last <= before:
             reporter.add(
-                _SUFFIX,
-                "TX-10",
+                path,
+                Fault.ENTRY_ORDER,
                 "broken",
                 f"last offset {last} follows {before}: truncation cuts at the wrong entry",
                 **place,
@@ -226,8 +245,8 @@ def _check_entries(
             continue
         if right is None:
             reporter.add(
-                _SUFFIX,
-                "TX-15",
+                path,
+                Fault.TRANSACTION,
                 "broken",
                 f"no abort marker is at offset {last}: a read_committed consumer misses the records of producer "
                 f"{producer} from {first} to {last}",
@@ -237,8 +256,8 @@ def _check_entries(
             wanted = f"producer {right.producer_id}: {right.first_offset} to {right.last_offset}, "
             wanted += f"stable {right.last_stable_offset}"
             reporter.add(
-                _SUFFIX,
-                "TX-15",
+                path,
+                Fault.TRANSACTION,
                 "broken",
                 f"({producer}, {first}, {last}, {stable}) differs from the log, which has {wanted}: "
                 "a consumer of committed records gets aborted ones, or misses others",
@@ -248,8 +267,8 @@ def _check_entries(
     for each in certain:
         if each.last_offset in by_marker and not is_cleaned:
             reporter.add(
-                _SUFFIX,
-                "TX-15",
+                path,
+                Fault.TRANSACTION,
                 "broken",
                 f"the transaction of producer {each.producer_id} that the marker at {each.last_offset} aborts is "
                 f"missing: a consumer of committed records gets its records from offset {each.first_offset} on",

@@ -1,5 +1,6 @@
 """docs/architecture.md matches this tree: every package is on it, and every path that it names exists."""
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -58,3 +59,34 @@ def test_a_module_of_more_than_800_lines_has_a_reason(package):
 def test_nothing_that_a_jvm_leaves_behind_is_tracked():
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     assert not re.search(r"(?m)^(.*/)?(\.attach_pid|hs_err_pid|replay_pid)", tracked)
+
+
+CLAUSE = re.compile(r"[A-Z]{2,3}-\d+[a-z]?")
+
+
+def compared_clauses(text):
+    """Return the ids of clauses that code compares, looks up, or collects to look something up."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Compare | ast.Set | ast.MatchValue):
+            constants = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+            found |= {each for each in constants if isinstance(each, str) and CLAUSE.fullmatch(each)}
+        elif (
+            isinstance(node, ast.Assign | ast.AnnAssign)
+            and isinstance(node.value, ast.Constant)
+            and ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target).isupper()
+        ):
+            found |= {each for each in [node.value.value] if isinstance(each, str) and CLAUSE.fullmatch(each)}
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+            found |= {"clause" for each in parts if isinstance(each, ast.Attribute) and each.attr == "clause"}
+    return found
+
+
+def test_nothing_in_kidx_decides_by_the_id_of_a_clause():
+    assert compared_clauses('x = finding.clause == "LG-17"') == {"LG-17", "clause"}
+    assert compared_clauses('KINDS = {"LG-5", "RB-4"}') == {"LG-5", "RB-4"}
+    assert compared_clauses('TAIL = "RB-4"') == {"RB-4"}
+    assert compared_clauses('add(path, "RB-4", "broken")') == set()
+    for path in (ROOT / "kidx").rglob("*.py"):
+        assert not compared_clauses(path.read_text("utf-8")), f"{path}: decide by Fault, the kind of a finding"

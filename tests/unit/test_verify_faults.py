@@ -9,6 +9,7 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
+from kidx.findings import Fault
 from kidx.lookup import ReadOnlyLog
 from kidx.lookup.explain import explain_timestamp
 from kidx.records import iter_batches
@@ -468,3 +469,40 @@ def test_verification_and_lookup_agree_on_the_largest_timestamp(disk, name, clea
             (found.timestamp, *map(int, left_out.groups())), (True, False, False), strict=True
         ):
             assert explain_timestamp(log, target).segments[0].chosen == is_searched, target
+
+
+def negative_version(disk):
+    edit(txn(disk), TXN, 0, f0=-1)
+    return txn(disk)
+
+
+def early_offset(disk):
+    """Let the only entry, which has the largest timestamp, name the first offset, whose batch is older."""
+    (index,) = (disk / ONE).glob(f"{SEGMENT}.timeindex")
+    log = index.with_suffix(".log")
+    largest = max(batch.max_timestamp for batch in batches(log))
+    index.write_bytes(TIME.pack(largest, 0))
+    return index
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind", "right", "wrong", "some"),
+    [
+        (negative_version, Fault.TRANSACTION_VERSION, "4.3.1", "4.4.0", ">=4.4.0"),
+        (early_offset, Fault.LARGEST_TIMESTAMP_OFFSET, "4.3.1", "3.7.2", "3.0.0..3.7.2"),
+    ],
+)
+def test_broken_means_wrong_in_the_requested_release_or_in_all(disk, plant, kind, right, wrong, some):
+    path = str(plant(disk))
+
+    def found(release):
+        result = verify_paths([disk], release=release)
+        (file,) = (each for each in result.files if each.path == path)
+        return file.verdict, [(each.verdict, each.message) for each in result.findings if each.kind == kind]
+
+    assert found(right)[0] in {"exact", "sound"}
+    assert found(right)[1] == []
+    assert found(wrong)[0] == "broken"
+    verdict, ((of_finding, message),) = found(None)
+    assert (verdict, of_finding) == ("sound", "sound")
+    assert message.endswith(f"(Kafka {some} only)")

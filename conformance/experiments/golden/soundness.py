@@ -63,7 +63,7 @@ def time_index_findings(data: bytes, base_offset: int, batches: Sequence[RecordB
     yield from _findings(reporter, content, name)
 
 
-def _reporter(base_offset: int) -> Reporter:
+def _reporter(base_offset: int) -> Reporter[Segment]:
     return Reporter(Segment(Path(f"{base_offset:020d}.log"), base_offset))
 
 
@@ -89,7 +89,7 @@ def _gathered(
     return gatherer
 
 
-def _findings(reporter: Reporter, content: IndexContent, name: str) -> Iterator[Finding]:
+def _findings(reporter: Reporter[Segment], content: IndexContent, name: str) -> Iterator[Finding]:
     for finding in reporter.findings():
         if finding.verdict not in HARMLESS:
             yield Finding(finding.clause, name, finding.message)

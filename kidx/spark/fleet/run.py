@@ -20,7 +20,7 @@ from pyspark.sql.functions import array, explode, expr
 from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import ToolError
-from kidx.findings import HARMLESS, Finding, Verdict, worst
+from kidx.findings import HARMLESS, Fault, Finding, Verdict, worst
 from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.output import Output, reason_of_spark
 from kidx.spark.fleet.report import render_report
@@ -72,6 +72,7 @@ _OF_A_PROBLEM: Final = {
     "expected": "''",
     "actual": "''",
     "message": "problem",
+    "kind": f"'{Fault.UNREADABLE}'",
 }
 """Columns of a finding about a path that could not be read; the others are null."""
 
