@@ -100,8 +100,8 @@ def verify_command(
     lookup still gives a right result), *broken* (it can give a wrong one), *missing* or *unreadable*. A broker may be
     writing at the same time: a file that changes is read again, and is *changing* if it changes during every read.
     Skipped paths are listed. The last line states if the broker may be started, with the effect of its release on the
-    files. Exit code 0: all is exact, sound or changing, 1: something is not, a start would do harm, or records are lost
-    (--fail-on chooses), 2: nothing could be read.
+    files. Exit code 0: all is exact, sound or changing, 1: something is not, a start would do harm or is unknown, or
+    records are lost (--fail-on chooses), 2: nothing could be read.
 
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
@@ -339,7 +339,7 @@ def _remarks(result: Verification, *, verbose: bool) -> list[str]:
     """Return the remarks that spare a search: what answers badly, though no file is wrong."""
     from kidx.verify.causes import alike, causes_of  # noqa: PLC0415
 
-    kinds = () if verbose else (Fault.LOOKUPS, Fault.RETENTION)
+    kinds = () if verbose else (Fault.LOOKUPS, Fault.RETENTION, Fault.OPEN_TRANSACTION)
     told = [each for each in result.findings if each.verdict == "sound" and each.kind in kinds]
     groups = alike(causes_of(told[:_MAX_GROUPED]))[:_MAX_REASONS]
     return [line for group in groups for line in _folded(group)]

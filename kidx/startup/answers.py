@@ -247,6 +247,7 @@ class Start:
         without_metadata: True if a broker runs KRaft, and no log directory has KRaft's own log.
         later: harm that the broker does after it has loaded its logs.
         is_configured: True if the broker's ``server.properties`` was given.
+        omitted: descriptions of effects after loading that were not evaluated.
     """
 
     release: str
@@ -269,6 +270,7 @@ class Start:
     without_metadata: bool = False
     later: tuple[Later, ...] = ()
     is_configured: bool = False
+    omitted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = list(_LATER_EFFECTS)
@@ -387,11 +389,11 @@ class Start:
 
     @property
     def limits(self) -> list[str]:
-        """Requirements of a start that the files do not show, as a line of text, if the files do not prevent it."""
-        if not (self.answer.startswith("yes") and self.directories):
-            return []
-        properties = () if self.is_configured else (NOT_CONFIGURED,)
-        return [f"start: not checked: {', '.join((*properties, NOT_CHECKED))}"]
+        """Effects that were not evaluated, and requirements that the files do not show, as a line of text."""
+        omitted = [_some(self.omitted)] if self.omitted else []
+        if self.answer.startswith("yes") and self.directories:
+            omitted = [*omitted, *(() if self.is_configured else (NOT_CONFIGURED,)), NOT_CHECKED]
+        return [f"start: not checked: {', '.join(omitted)}"] if omitted else []
 
     @property
     def has_steps(self) -> bool:
@@ -473,6 +475,7 @@ class Start:
             "partitions": [each.to_json() for each in self.partitions],
             "later": [each.to_json() for each in self.later],
             "missing": [each.to_json() for each in self.missing],
+            "not_evaluated": [encodable(each) for each in self.omitted],
             "clean_stops": [encodable(str(path)) for path, clean in self.clean.items() if clean],
         }
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kidx.discovery import CLEAN_SHUTDOWN, OFFSET_CHECKPOINTS, RECOVERY_POINTS, START_OFFSETS, parse_partition
-from kidx.files import CHUNK, read_small, regular
+from kidx.files import read_small
 from kidx.printable import shell_word
 from kidx.startup.checkpoints import UnreadableError, offsets_of
+from kidx.startup.views import Shown
 
 _COPIED: Final = (*OFFSET_CHECKPOINTS, CLEAN_SHUTDOWN)
 """Files of a log directory that decide what a start does with a log."""
@@ -113,7 +114,7 @@ def cut(path: Path, size: int) -> Change:
     """Return the change that leaves the first bytes of a file, of which a copy is kept."""
 
     def apply(view: Path) -> None:
-        _copy(path, view / path.name, size)
+        _show(Shown(path, size), view / path.name)
 
     return Change(f"{_kept_copy(path)} && truncate -s {size} {shell_word(path.absolute())}", apply)
 
@@ -130,22 +131,16 @@ def write_number(path: Path, position: int, number: int) -> Change:
     octal = "".join(f"\\{byte:03o}" for byte in data)
 
     def apply(view: Path) -> None:
-        target = view / path.name
-        _copy(path, target, path.stat().st_size)
-        with target.open("r+b") as file:
-            file.seek(position)
-            file.write(data)
+        _show(Shown(path, None, position, data), view / path.name)
 
     write = f"printf '{octal}' | dd of={shell_word(path.absolute())} bs=1 seek={position} conv=notrunc"
     return Change(f"{_kept_copy(path)} && {write}", apply)
 
 
-def _copy(source: Path, target: Path, size: int) -> None:
-    """Replace a link by a copy of the first bytes of its file."""
-    target.unlink()
-    with regular(source) as descriptor, target.open("wb") as file:
-        for position in range(0, size, CHUNK):
-            file.write(os.pread(descriptor, min(CHUNK, size - position), position))
+def _show(shown: Shown, link: Path) -> None:
+    """Show a file instead of the file of a link, without a copy."""
+    link.unlink()
+    shown.write(link)
 
 
 def _checkpointed(partition: Path, name: str, offset: int | None) -> Iterator[Change]:

@@ -108,10 +108,17 @@ class Copies:
             remedy = f"mv {shell_word(future)} {shell_word(future.parent / f'{place[0]}-{place[1]}')}"
             found.partitions.append(self._lost(future, None, reason, remedy))
         elif current.parent == future.parent:
-            reason = (
-                f"it is next to {name}: this start leaves it, and no later one succeeds once KRaft's metadata assign "
-                "the partition to this log directory"
-            )
+            if self._are_settled and assigned and current.parent in self._ids:
+                reason = (
+                    f"it is next to {name}, in a log directory to which KRaft's metadata do not assign the partition: "
+                    "this start leaves it, and the broker has the assignment corrected; the next start then fails "
+                    "(DirectoryNotEmptyException)"
+                )
+            else:
+                reason = (
+                    f"it is next to {name}: this start leaves it, and no later one succeeds once KRaft's metadata "
+                    "assign the partition to this log directory"
+                )
             found.remarks.append(Remark(future, reason, "move it out of the log directory"))
         else:
             reason = (

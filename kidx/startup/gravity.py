@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from kidx.verify import Verification
 
 Gravity = Literal["start", "loss", "broken", "sound-only", "remark"]
-"""The worst first. *start*: a start would do harm; *loss*: records were lost before, and nothing explains it; *broken*:
-a file is broken, missing or unreadable; *sound-only*: a file is sound and not exact; *remark*: there is a remark."""
+"""The worst first. *start*: a start would do harm, or its effect is unknown; *loss*: records were lost before, and
+nothing explains it; *broken*: a file is broken, missing or unreadable; *sound-only*: a file is sound and not exact;
+*remark*: there is a remark."""
 
 GRAVITIES: Final[tuple[Gravity, ...]] = get_args(Gravity)
 DEFAULT: Final[Gravity] = "broken"
@@ -26,7 +27,7 @@ def gravity_of(result: Verification, start: Start | None) -> Gravity | None:
         start: prediction of the start; None without one.
     """
     found: dict[Gravity, bool] = {
-        "start": start is not None and start.answer == "no",
+        "start": start is not None and start.answer in {"no", "unknown"},
         "loss": start is not None and bool(start.lost),
         "broken": result.verdict not in HARMLESS,
         "sound-only": any(file.verdict == "sound" for file in result.files),

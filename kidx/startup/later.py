@@ -15,7 +15,7 @@ from kidx.startup.answers import Later
 from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import UnreadableError, offsets_of
-from kidx.startup.running import LogFiles, Ran, compacted_away, run
+from kidx.startup.running import LARGEST_COMPACTED, LogFiles, Ran, compacted_away, run
 from kidx.startup.simulation import regular_files, scratch_directory
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def harm_of(
     repairable: Mapping[Path, Collection[str]],
     release: str | None,
     recovers: Callable[[], bool],
+    omit: Callable[[str], None],
 ) -> Iterator[Later]:
     """Yield the harm that a running broker does to a log after it has loaded it.
 
@@ -45,14 +46,17 @@ def harm_of(
         repairable: suffixes of the index files that can be rebuilt, by log.
         release: release whose rules were requested; None for the default.
         recovers: function that returns True if the other logs of the log directory can be recovered without a loss.
+        omit: function that receives the description of an effect that is not evaluated.
     """
+    if settings.is_tiered:
+        omit(f"what the broker deletes of {shell_word(log_files.directory)}, which has remote storage")
     ran = run(log_files)
     repair = f"kidx repair {shell_word(log_files.directory)}" + (f" --kafka {release}" if release else "")
     if ran.expired:
         yield _expired(log_files, ran, settings, repairable, repair)
     wrong = {path for path in faulty if path.parent == log_files.directory and path.suffix == TRANSACTIONS}
     if wrong and settings.config.compacts:
-        yield from _compacted(log_files, wrong, repairable, repair)
+        yield from _compacted(log_files, wrong, repairable, repair, omit)
     if ran.unread is not None:
         yield _unread(log_files, ran, repairable, repair, recovers)
     made = [each for each in ran.indexes if each.path not in faulty]
@@ -92,13 +96,19 @@ def _expired(
 
 
 def _compacted(
-    log_files: LogFiles, wrong: Collection[Path], repairable: Mapping[Path, Collection[str]], repair: str
+    log_files: LogFiles,
+    wrong: Collection[Path],
+    repairable: Mapping[Path, Collection[str]],
+    repair: str,
+    omit: Callable[[str], None],
 ) -> Iterator[Later]:
     topic, partition, _ = parse_partition(log_files.directory.name) or ("", 0, "")
     cleaned_to = None
     with contextlib.suppress(UnreadableError):
         cleaned_to = offsets_of(log_files.directory.parent / CLEANED_OFFSETS).get((topic, partition))
     lost = compacted_away(log_files, cleaned_to, {path.with_suffix(".index").name for path in wrong})
+    if lost is None:
+        omit(f"compaction of {shell_word(log_files.directory)}, which has more than {LARGEST_COMPACTED >> 20} MiB")
     if not lost:
         return
     names = ", ".join(sorted(path.name for path in wrong)[:_NAMED])

@@ -129,7 +129,7 @@ def predict(
     intervals = Intervals(result.files, index_interval_bytes)
     known = suspected(result), damaged, lost_logs(result), repairable, intervals, dialect
     named = None if release is None else dialect.release
-    running = _Running(properties, clock, faulty, planned.repairs, named, torn(result), progress)
+    running = _Running(properties, clock, faulty, planned.repairs, named, torn(result), result.clusters, progress)
     brokers = [_Broker(some, [], *known, running) for some in brokers_of(directories)]
     if not directories:
         brokers = [_Broker([], found, *known, running)]
@@ -162,6 +162,7 @@ def predict(
         is_damaged=bool(damaged),
         later=tuple(each for broker in brokers for each in broker.later if each.directory not in aside),
         is_configured=properties is not None,
+        omitted=tuple(each for broker in brokers for each in broker.omitted),
     )
 
 
@@ -175,6 +176,7 @@ class _Running(NamedTuple):
         repairs: suffixes of the index files that can be rebuilt, by log.
         release: release whose rules were requested; None for the default.
         torn: remarks about bytes that a recovery cuts off, by partition directory.
+        clusters: KRaft's metadata that were read, by log directory.
         progress: callback that is called for each partition.
     """
 
@@ -184,6 +186,7 @@ class _Running(NamedTuple):
     repairs: Mapping[Path, Collection[str]]
     release: str | None
     torn: Mapping[Path, Finding]
+    clusters: Mapping[Path, ClusterMetadata]
     progress: Callable[[], None]
 
 
@@ -217,6 +220,7 @@ class _Broker:
         self.own: list[Assignment] = []  # partitions of this broker in KRaft's metadata
         self.partitions: list[PartitionStart] = []
         self.later: list[Later] = []
+        self.omitted: list[str] = []  # effects that are not evaluated
         self.ids: dict[Path, str | None] = {}  # topic ids in partition.metadata, by partition directory
         self.begins: dict[Path, int] = {}  # start of the first leader epoch in the checkpoint, by partition directory
         self.harmed: dict[Path, set[Path]] = {}  # logs that a recovery shortens, by log directory
@@ -227,7 +231,9 @@ class _Broker:
 
     def check(self) -> None:
         """Check all log directories and partitions."""
-        self.cluster = read_metadata(self.directories or {path.parent for path in self.given})
+        places = set(self.directories or (path.parent for path in self.given))
+        known = [cluster for path, cluster in self.running.clusters.items() if path in places]
+        self.cluster = known[0] if len(known) == 1 else read_metadata(places)
         for directory in self.directories:
             self._check_directory(directory)
             if (why := inaccessible(directory)) is not None:
@@ -430,7 +436,7 @@ class _Broker:
     @cached_property
     def _settings(self) -> Settings:
         places = self.directories or sorted({path.parent for path in self.given})
-        return Settings(places, node_of(places), self.running.properties)
+        return Settings(self.cluster, node_of(places), self.running.properties)
 
     def _run(self, path: Path, checkpoints: Checkpoints, interval: int) -> None:
         """Find the harm that the broker does to a log after it has loaded it."""
@@ -448,6 +454,7 @@ class _Broker:
                 self.running.repairs,
                 self.running.release,
                 lambda: self._are_recovered(path.parent, but=path),
+                self.omitted.append,
             )
         except Exception as error:  # noqa: BLE001 -- input is hostile, and an unexpected error predicts nothing
             reason = f"the effect of the broker on the loaded log is unknown: {type(error).__name__}: {error}"
@@ -463,8 +470,11 @@ class _Broker:
 
     def _instead(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
         """Return the change with which a start keeps more records of a log, as tried; empty if no change does."""
-        recovers = offsets.clean and self._are_recovered(path.parent, but=path)
-        best = best_alternative(path, self.dialect, interval, loaded, is_recovery_harmless=recovers)
+        try:
+            recovers = offsets.clean and self._are_recovered(path.parent, but=path)
+            best = best_alternative(path, self.dialect, interval, loaded, is_recovery_harmless=recovers)
+        except Exception:  # noqa: BLE001 -- input is hostile: no advice is better than no prediction
+            return ""
         return "" if best is None else str(best)
 
     def _are_recovered(self, directory: Path, but: Path) -> bool:
@@ -548,7 +558,12 @@ class _Broker:
         assigned = {(each.topic, each.partition): each.directory_id for each in self.own}
         settles = self.is_kraft and self.dialect.settles_copies
         copies = Copies(self.managed, assigned, self.aside, self._limits, are_settled=settles)
-        settled = copies.settle()
+        try:
+            settled = copies.settle()
+        except Exception as error:  # noqa: BLE001 -- as in _run
+            reason = f"the effect on partitions with several directories is unknown: {type(error).__name__}: {error}"
+            self.partitions += [PartitionStart(path, "unknown", reason) for path in self.managed]
+            return
         self.fatal += settled.fatal
         self.missing += settled.remarks
         self._replace({each.directory: each for each in settled.partitions})

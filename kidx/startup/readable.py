@@ -25,6 +25,7 @@ from kidx.java_numbers import INT_MAX, LONG_MAX
 from kidx.log.segments import CLEANED, DELETED
 from kidx.scan.blocks import LogBlocks
 from kidx.scan.hidden import hidden_batches
+from kidx.startup.views import Shown, shown_by
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
@@ -93,10 +94,11 @@ class _Scan(NamedTuple):
 
 
 def _scan(path: Path) -> _Scan:
-    """Return the whole batches of a file; none if it cannot be read."""
+    """Return the whole batches of a file, or of the file that it represents in a view; none if it cannot be read."""
+    shown = shown_by(path) or Shown(path)
     parts = [np.zeros(0, _ROW)]
     is_whole, reached = False, 0
-    with contextlib.suppress(OSError), LogBlocks(path) as blocks:
+    with contextlib.suppress(OSError), LogBlocks(shown.source, end=shown.size) as blocks:
         for rows in blocks:
             offsets = np.maximum(rows["last_offset"] - rows["base_offset"], -1) + 1
             part = np.zeros(len(rows), _ROW)
@@ -104,11 +106,15 @@ def _scan(path: Path) -> _Scan:
             is_readable = rows["crc_ok"] & (rows["magic"] >= 0) & (rows["magic"] <= _LATEST_FORMAT)
             part["records"] = np.where(rows["count"] >= 0, rows["count"], offsets) * is_readable
             part["position"], part["after"] = rows["position"], rows["position"] + rows["size"]
+            if shown.data and (part["position"] == shown.position).any():
+                (number,) = np.flatnonzero(part["position"] == shown.position)
+                first = int.from_bytes(shown.data, "big", signed=True)
+                part["first"][number], part["end"][number] = first, first + offsets[number]
             reached += len(part)
             parts.append(part)
         is_whole = blocks.tail.kind == "whole"
         if blocks.tail.kind in {"partial", "corrupt"}:
-            found = hidden_batches(path, blocks.tail.valid_bytes)
+            found = hidden_batches(shown.source, blocks.tail.valid_bytes)
             fields = [
                 (
                     min(each.base_offset, LONG_MAX),
@@ -118,9 +124,17 @@ def _scan(path: Path) -> _Scan:
                     each.position + each.size,
                 )
                 for each in found
+                if shown.size is None or each.position + each.size <= shown.size
             ]
             parts.append(np.array(fields, _ROW))
     return _Scan(np.concatenate(parts), is_whole, reached)
+
+
+def _size(path: Path) -> int:
+    shown = shown_by(path)
+    if shown is None:
+        return path.stat().st_size
+    return shown.source.stat().st_size if shown.size is None else shown.size
 
 
 def records_in(path: Path, size: int) -> int:
@@ -148,7 +162,7 @@ class LoggedRecords:
         with os.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if (match := _LOG_FILE.fullmatch(entry.name)) and int(match[1]) <= LONG_MAX and entry.is_file():
-                    piece = Piece(int(match[1]), directory / entry.name, entry.stat().st_size)
+                    piece = Piece(int(match[1]), path := directory / entry.name, _size(path))
                     self._pieces[match[2] or ""].append(piece)
         self.sizes: Mapping[int, int] = {piece.base: piece.size for piece in self._pieces[""]}
         self._paths = {piece.base: piece.path for piece in self._pieces[""]}

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kidx.segment import Clock
     from kidx.startup.views import ViewedLog, ViewedSegment
 
-_LARGEST_COMPACTED: Final = 64 << 20
+LARGEST_COMPACTED: Final = 64 << 20
 """Maximum size in bytes of a log whose compaction is simulated, because each record is read and written."""
 _BATCHES: Final = 3
 """Number of batches that are appended: the second and the third add index entries."""
@@ -284,8 +284,10 @@ def _said(error: Exception) -> str:
 # -- compaction ----------------------------------------------------------------------------------------------------
 
 
-def compacted_away(log_files: LogFiles, cleaned_to: int | None, indexes: Collection[str]) -> list[int]:
+def compacted_away(log_files: LogFiles, cleaned_to: int | None, indexes: Collection[str]) -> list[int] | None:
     """Return the offsets of the records that compaction deletes only because aborted transactions are not known.
+
+    None if the log is too large to be compacted here.
 
     Without its entry in ``.txnindex``, an aborted record replaces the record that was committed before with its key.
 
@@ -296,8 +298,8 @@ def compacted_away(log_files: LogFiles, cleaned_to: int | None, indexes: Collect
     """
     rebuilt = {name: path for name, path in log_files.files.items() if name not in indexes}
     try:
-        if sum(path.stat().st_size for name, path in rebuilt.items() if name.endswith(LOG)) > _LARGEST_COMPACTED:
-            return []
+        if sum(path.stat().st_size for name, path in rebuilt.items() if name.endswith(LOG)) > LARGEST_COMPACTED:
+            return None
         right = _compacted(dataclasses.replace(log_files, files=rebuilt), cleaned_to)
         return sorted(right - _compacted(log_files, cleaned_to))
     except (KidxError, OSError):

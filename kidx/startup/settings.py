@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kidx.cluster import read_metadata
 from kidx.errors import ToolError
 from kidx.files import read_text
 from kidx.log import LogConfig
@@ -17,6 +16,8 @@ from kidx.startup.checkpoints import properties_in
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kidx.cluster import ClusterMetadata
 
 _MINUTE: Final = 60_000
 _HOUR: Final = 60 * _MINUTE
@@ -58,10 +59,12 @@ class TopicSettings:
     Attributes:
         config: the settings.
         sources: source of each setting that is not Kafka's default, by its name.
+        is_tiered: True if the topic has remote storage, so that retention is about both tiers.
     """
 
     config: LogConfig
     sources: Mapping[str, str] = field(default_factory=dict)
+    is_tiered: bool = False
 
     def source_of(self, name: str) -> str:
         """Return the source of a setting, as text."""
@@ -72,15 +75,15 @@ class Settings:
     """Settings of a broker's topics.
 
     Args:
-        directories: log directories of the broker; some of them may have KRaft's metadata.
+        cluster: KRaft's metadata; empty if they are elsewhere.
         node: id of the broker; None if unknown.
         properties: the broker's ``server.properties``; None if it is unknown.
     """
 
     def __init__(
-        self, directories: Iterable[Path], node: int | None = None, properties: Mapping[str, str] | None = None
+        self, cluster: ClusterMetadata, node: int | None = None, properties: Mapping[str, str] | None = None
     ) -> None:
-        self._cluster = cluster = read_metadata(directories)
+        self._cluster = cluster
         self._broker = {
             name: _Setting(value, source)
             for source, settings in (
@@ -99,8 +102,10 @@ class Settings:
             index_interval_bytes: setting that is known otherwise.
         """
         found = dict(self._of_broker())
-        own = self._cluster.settings.get(topic, {} if topic in self._cluster.topics else _INTERNAL.get(topic, {}))
-        found |= {name: _Setting(value, "the topic's setting") for name, value in own.items()}
+        own, source = self._cluster.settings.get(topic, {}), "the topic's setting"
+        if not own and topic not in self._cluster.topics:
+            own, source = _INTERNAL.get(topic, {}), f"with which brokers create {topic}"
+        found |= {name: _Setting(value, source) for name, value in own.items()}
         found.pop("segment.jitter.ms", None)
         values: dict[str, Any] = {}
         for name, setting in found.items():
@@ -108,9 +113,10 @@ class Settings:
                 LogConfig.of_topic({name: setting.value})
                 values[name] = setting.value
         config = replace(LogConfig.of_topic(values), index_interval_bytes=index_interval_bytes)
-        if str(own.get(_REMOTE)).lower() == "true":  # retention deletes what is in remote storage, too
+        is_tiered = str(own.get(_REMOTE)).lower() == "true"
+        if is_tiered:  # retention deletes what is in remote storage, too
             config = replace(config, retention_ms=-1, retention_bytes=-1)
-        return TopicSettings(config, {name: found[name].source for name in values})
+        return TopicSettings(config, {name: found[name].source for name in values}, is_tiered)
 
     def _of_broker(self) -> Iterable[tuple[str, _Setting]]:
         """Yield the defaults of the broker's topics by their names as settings of a topic."""

@@ -19,7 +19,7 @@ from kidx.repair.interval import DEFAULT
 from kidx.segment import system_clock
 from kidx.startup.names import unparsed_name
 from kidx.startup.readable import NOTHING, LoggedRecords, Loss, Piece
-from kidx.startup.views import ViewedLog, make_view, rewritten_indexes, source_of
+from kidx.startup.views import ViewedLog, make_view, rewritten_indexes, shown_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -142,7 +142,7 @@ def load(
             start, end = log.start_offset, log.end_offset
             logged = logged or LoggedRecords(directory)
             paths = [(segment, view / segment.log.path.name) for segment in log.segments]
-            pieces = [Piece(segment.base_offset, source_of(path) or path, segment.size) for segment, path in paths]
+            pieces = [Piece(segment.base_offset, _origin(path, directory), segment.size) for segment, path in paths]
             lost = logged.lost(pieces, checkpoints.start_offset, start, end)
             written = [piece.base for piece in pieces if piece.size and piece.path.parent == view]
             split = {max((base for base in logged.sizes if base <= each), default=each) for each in written}
@@ -153,6 +153,14 @@ def load(
             return Loaded(start, end, sizes, lost, tuple(f"{base:020d}{LOG}" for base in sorted(split)), rewritten)
         finally:
             log.release_handles()
+
+
+def _origin(path: Path, directory: Path) -> Path:
+    """Return the file that a file of a view represents, with the change that the directory shows it with."""
+    shown = shown_by(path)
+    if shown is None:
+        return path
+    return directory / path.name if shown.data else shown.source
 
 
 def _has_all_epochs(log: ViewedLog) -> bool:

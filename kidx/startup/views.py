@@ -1,8 +1,8 @@
 """View of a partition's files in a scratch directory. A log can load and change the view, but not the files.
 
 A ``.log`` is not copied: the view has a small file with the path of the ``.log``, which is read in place, and truncated
-and appended to only in memory. Index files are copied when they are opened. Snapshots and checkpoints are copied
-immediately.
+and appended to only in memory. The small file can also say that the ``.log`` ends earlier, or has another number at a
+position. Index files are copied when they are opened. Snapshots and checkpoints are copied immediately.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from kidx.discovery import EPOCHS
 from kidx.files import pieces_with_data, read_small, regular
@@ -41,6 +41,49 @@ _LARGEST_COPIED: Final = 256 << 20
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
+class Shown(NamedTuple):
+    """File as a view shows it.
+
+    Attributes:
+        source: path of the file.
+        size: number of bytes that are shown; None for all.
+        position: position of the bytes that are replaced.
+        data: bytes that are shown there.
+    """
+
+    source: Path
+    size: int | None = None
+    position: int = 0
+    data: bytes = b""
+
+    def write(self, path: Path) -> None:
+        """Write the small file that represents this one."""
+        size = -1 if self.size is None else self.size
+        fields = f"{size} {self.position} {self.data.hex() or '-'} "
+        path.write_bytes(_MARK + fields.encode() + os.fsencode(self.source.absolute()))
+
+
+def shown_by(path: Path) -> Shown | None:
+    """Return the file that a file of a view represents; None if it represents no other file."""
+    try:
+        if path.stat().st_size > _LARGEST_MARKED:
+            return None
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if not data.startswith(_MARK):
+        return None
+    size, position, replaced, source = data.removeprefix(_MARK).split(b" ", 3)
+    replacement = b"" if replaced == b"-" else bytes.fromhex(replaced.decode())
+    return Shown(Path(os.fsdecode(source)), None if size == b"-1" else int(size), int(position), replacement)
+
+
+def source_of(path: Path) -> Path | None:
+    """Return the path of the file that a file of a view represents; None if it represents no other file."""
+    shown = shown_by(path)
+    return None if shown is None else shown.source
+
+
 def make_view(files: Mapping[str, Path], scratch: Path) -> None:
     """Fill a scratch directory with the view of a partition's files.
 
@@ -56,18 +99,7 @@ def make_view(files: Mapping[str, Path], scratch: Path) -> None:
         if kind == "snapshot" or name == EPOCHS:
             (scratch / name).write_bytes(read_small(source, limit=_LARGEST_COPIED))
         elif kind in {"log", "index", "timeindex", "txnindex"}:
-            (scratch / name).write_bytes(_MARK + os.fsencode(source.absolute()))
-
-
-def source_of(path: Path) -> Path | None:
-    """Return the file that a file of a view represents; None if it represents no other file."""
-    try:
-        if path.stat().st_size > _LARGEST_MARKED:
-            return None
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    return Path(os.fsdecode(data.removeprefix(_MARK))) if data.startswith(_MARK) else None
+            (shown_by(source) or Shown(source)).write(scratch / name)
 
 
 def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
@@ -99,14 +131,14 @@ def _fetch(path: Path) -> None:
         file.truncate(size)
 
 
-class _ExtendedBytes(FileBytes):
-    """Buffer over the first bytes of a file, and over bytes in memory after them."""
+class _ViewedBytes(FileBytes):
+    """Buffer over the first bytes of a file, of which some are replaced, and over bytes in memory after them."""
 
-    __slots__ = ("_kept", "_more")
+    __slots__ = ("_kept", "_more", "_shown")
 
-    def __init__(self, file: int, name: str, kept: int, more: bytes) -> None:
+    def __init__(self, file: int, name: str, kept: int, more: bytes, shown: Shown) -> None:
         super().__init__(file, name)
-        self._kept, self._more = kept, more
+        self._kept, self._more, self._shown = kept, more, shown
 
     def __len__(self) -> int:
         return self._kept + len(self._more)
@@ -114,6 +146,10 @@ class _ExtendedBytes(FileBytes):
     def __getitem__(self, where: slice) -> bytes:
         start, end, _ = where.indices(len(self))
         own = super().__getitem__(slice(start, min(end, self._kept)))
+        first, last = self._shown.position, self._shown.position + len(self._shown.data)
+        if start < last and first < end:
+            low, high = max(first, start), min(last, end)
+            own = own[: low - start] + self._shown.data[low - first : high - first] + own[high - start :]
         return own + self._more[max(start - self._kept, 0) : max(end - self._kept, 0)]
 
 
@@ -123,13 +159,18 @@ class ViewedRecords(FileRecords):
     Attributes:
         source: path of the file that is read; None for a file of the view itself.
         is_changed: True if the log was truncated or appended to.
+        is_edited: True if the view shows the file with a change.
     """
 
     def __init__(self, path: Path, *, dialect: Dialect, **options: Any) -> None:
-        self.source = source_of(path)
+        self._shown = shown_by(path) or Shown(path)
+        self.source = None if self._shown.source == path else self._shown.source
         self.is_changed = False
+        self.is_edited = self._shown.size is not None or bool(self._shown.data)
         super().__init__(self.source or path, writable=self.source is None, dialect=dialect, **options)
         self.path = path
+        if self._shown.size is not None:
+            self.size_in_bytes = min(self.size_in_bytes, self._shown.size)
         self._kept, self._more = self.size_in_bytes, b""
 
     def truncate_to(self, target_size: int) -> int:
@@ -152,9 +193,9 @@ class ViewedRecords(FileRecords):
         return len(records)
 
     def _content(self) -> Buffer:
-        if not self._more:
+        if not self._more and not self._shown.data:
             return super()._content()
-        return _ExtendedBytes(self._channel(), str(self.path), self._kept, self._more)
+        return _ViewedBytes(self._channel(), str(self.path), self._kept, self._more, self._shown)
 
     def flush(self) -> None:
         """Do nothing, because a view is temporary."""
@@ -167,8 +208,8 @@ class ViewedSegment(LogSegment):
 
     @property
     def last_modified(self) -> int:
-        """Time of the last write to the log, which is now if a start truncates it."""
-        if self.log.source is None or self.log.is_changed:
+        """Time of the last write to the log, which is now if a start or its operator changes it."""
+        if self.log.source is None or self.log.is_changed or self.log.is_edited:
             return self.clock()
         return self.log.source.stat().st_mtime_ns // 1_000_000
 

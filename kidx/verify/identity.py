@@ -30,13 +30,18 @@ _LARGEST: Final = 1 << 16
 """Maximum size in bytes of a ``partition.metadata`` that is read."""
 
 
-def identified(found: Found) -> Found:
-    """Return a discovery whose partitions have what KRaft's metadata among them say about their topics.
+def clusters_of(found: Found) -> dict[Path, ClusterMetadata]:
+    """Return KRaft's metadata among some partitions, by log directory."""
+    directories = {each.directory.parent for each in found.partitions if each.topic == METADATA_TOPIC}
+    return {directory: read_metadata([directory]) for directory in sorted(directories)}
+
+
+def identified(found: Found, clusters: Mapping[Path, ClusterMetadata] | None = None) -> Found:
+    """Return a discovery whose partitions have what KRaft's metadata say about their topics.
 
     The metadata of a cluster count for a partition if they have a topic of its name with its topic id.
     """
-    directories = {each.directory.parent for each in found.partitions if each.topic == METADATA_TOPIC}
-    clusters = {directory: read_metadata([directory]) for directory in sorted(directories)}
+    clusters = clusters_of(found) if clusters is None else clusters
     if not clusters:
         return found
     return Found([_identified(each, clusters) for each in found.partitions], found.problems, found.left_out)
@@ -46,7 +51,8 @@ def _identified(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) 
     cluster = _cluster_of(partition, clusters)
     if cluster is None or partition.topic is None:
         return partition
-    created = cluster.topics[partition.topic].created
+    topic = cluster.topics[partition.topic]
+    created, replicas = topic.created, cluster.replicas.get((topic.topic_id, partition.partition or 0))
     offsets = {RECOVERY_POINTS: partition.recovery_point, HIGH_WATERMARKS: partition.high_watermark}
     earlier = {
         name: offset
@@ -60,6 +66,7 @@ def _identified(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) 
         high_watermark=None if HIGH_WATERMARKS in earlier else partition.high_watermark,
         earlier=tuple(earlier.items()),
         may_have_gaps=cluster.is_compacted(partition.topic) and not _has_entries(partition.directory.parent),
+        is_replicated=replicas is not None and len(replicas.brokers) > 1,
         is_tiered=settings.get("remote.storage.enable", "").lower() == "true",
     )
 

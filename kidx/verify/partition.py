@@ -88,7 +88,7 @@ def verify_partition(
         files += filter(kept, check_transactions(verdict, transactions, own))
         findings += filter(kept, own.findings())
     if partition.complete and partition.topic != METADATA_TOPIC:
-        check_answers(loaded, reporter)
+        check_answers(loaded, transactions, reporter)
     findings += reporter.findings()
     return PartitionVerdict(
         partition.directory,

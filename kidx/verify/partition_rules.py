@@ -268,14 +268,30 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             "the topic was created, and says nothing about its records"
         )
         reporter.add(partition.directory.parent / name, Fault.EARLIER_TOPIC, "sound", message, offset=offset)
-    if partition.state == FUTURE:
-        return  # a copy that is being moved may end anywhere, and the checkpoints may be about the partition
-    point = partition.recovery_point
+    if partition.state != FUTURE:  # a copy that is being moved may end anywhere
+        _check_end(partition, end, reporter, is_clean=first.clean)
+
+
+def _check_end(partition: Partition, end: int, reporter: Reporter[Partition], *, is_clean: bool) -> None:
+    """Report checkpointed offsets that are past the end of a log."""
+    point, committed = partition.recovery_point, partition.high_watermark
+    may_be_truncated = partition.is_replicated and not is_clean and committed is not None and committed <= end
+    if point is not None and point > end and may_be_truncated:
+        reporter.add(
+            partition.directory.parent / RECOVERY_POINTS,
+            Fault.END_TRUNCATED,
+            "sound",
+            f"{partition.name} was flushed up to {point}, and its log ends at {end}, at or after the high watermark "
+            f"{committed}: a leader had later records removed, and the broker was killed before it wrote that; or "
+            "records were lost that were not committed when the high watermark was written",
+            offset=point,
+        )
+        return
     if point is not None and point > end:
         reporter.add(
             partition.directory.parent / RECOVERY_POINTS,
             Fault.END_BELOW_RECOVERY_POINT,
-            "sound" if not first.clean else "broken",
+            "broken" if is_clean else "sound",
             f"{partition.name} is flushed up to {point}, but its log ends at {end}: records were lost, and if this "
             "broker becomes the leader, the other replicas truncate theirs",
             offset=point,
@@ -283,7 +299,6 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             actual=str(point),
         )
         return
-    committed = partition.high_watermark
     if committed is not None and committed > end:
         reporter.add(
             partition.directory.parent / HIGH_WATERMARKS,

@@ -8,14 +8,15 @@ import multiprocessing
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
@@ -23,11 +24,14 @@ from kidx.findings import HARMLESS, Fault, Finding, Verdict, in_order, worst
 from kidx.printable import encodable
 from kidx.scan.jit import worth_compiling
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
-from kidx.verify.identity import identified
+from kidx.verify.identity import clusters_of, identified
 from kidx.verify.leaving_out import without_marked
 from kidx.verify.misplaced import misplaced_logs
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 from kidx.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from kidx.cluster import ClusterMetadata
 
 _AHEAD: Final = 64
 """Maximum number of segments that worker processes have at the same time."""
@@ -53,6 +57,7 @@ class Verification:
         partitions: number of partitions.
         segments, batches, bytes_read: counts of the whole verification.
         left_out: paths that were skipped, which is not a fault.
+        clusters: KRaft's metadata, by the log directory that has them.
     """
 
     files: list[FileVerdict] = field(default_factory=list)
@@ -63,6 +68,7 @@ class Verification:
     batches: int = 0
     bytes_read: int = 0
     left_out: list[Problem] = field(default_factory=list)
+    clusters: Mapping[Path, ClusterMetadata] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -165,8 +171,9 @@ def verify_paths(
     found = paths if isinstance(paths, Found) else discover(paths)
     if not marked:
         found = without_marked(found)
-    found = identified(found)
-    result = Verification(problems=[*found.problems], left_out=[*found.left_out])
+    clusters = clusters_of(found)
+    found = identified(found, clusters)
+    result = Verification(problems=[*found.problems], left_out=[*found.left_out], clusters=clusters)
     result.findings += [_problem(problem) for problem in found.problems]
     options: dict[str, Any] = {"release": dialect, "index_interval_bytes": index_interval_bytes, "records": records}
     verify_one = partial(guarded_segment, **options)

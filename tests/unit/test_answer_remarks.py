@@ -82,3 +82,34 @@ def test_timestamps_in_seconds(tmp_path):
 
 def test_a_usual_log_has_no_remark(tmp_path):
     assert remarks(partition(tmp_path, [FIRST, FIRST + 1, FIRST + 2])) == []
+
+
+def test_the_record_that_holds_retention_up_is_named(tmp_path):
+    config = LogConfig(index_interval_bytes=1)
+    with UnifiedLog(tmp_path / "t-0", config, dialect="3.9.2", clock=lambda: FIRST) as log:
+        for base, stamps in ((0, [FIRST, FIRST]), (2, [FIRST, 1 << 62, FIRST])):
+            records = [SimpleRecord(stamp, b"k", b"v") for stamp in stamps]
+            log.append_as_follower(build_batch(records, base_offset=base, partition_leader_epoch=0))
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    ((_, _, message),) = remarks(tmp_path / "t-0")
+    assert message.startswith("its largest timestamp at offset 3 is in the future")
+
+
+@pytest.mark.parametrize(("age", "is_told"), [(3_600_000, True), (60_000, False)], ids=["old", "young"])
+def test_a_transaction_that_nothing_ends_is_told(tmp_path, age, is_told):
+    """A coordinator ends a transaction after 15 minutes; one that is older than that hides all later records."""
+    now = int(time.time() * 1000)
+    config = LogConfig(index_interval_bytes=1)
+    of_transaction = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True, "partition_leader_epoch": 0}
+    with UnifiedLog(tmp_path / "t-0", config, dialect="3.9.2", clock=lambda: now) as log:
+        log.append_as_follower(build_batch([(now - age, b"k", b"v")], base_offset=0, partition_leader_epoch=0))
+        log.append_as_follower(
+            build_batch([(now - age, b"k", b"v")] * 2, base_offset=1, base_sequence=0, **of_transaction)
+        )
+        log.append_as_follower(build_batch([(now, b"k", b"later")], base_offset=3, partition_leader_epoch=0))
+        log.update_high_watermark(log.end_offset)
+        assert log.last_stable_offset == 1
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    found = remarks(tmp_path / "t-0")
+    assert [(clause, file) for clause, file, _ in found] == [("FE-2", f"{0:020d}.log")] * is_told
+    assert all("producer 7 is open from offset 1 on, since 1" in message for _, _, message in found)

@@ -4,11 +4,25 @@ import shutil
 import sys
 
 import pytest
-from startups import ELSEWHERE, EPOCH_MS, fill_partitions, flip, log, start, stop_cleanly, write_offsets
+from startups import (
+    ELSEWHERE,
+    EPOCH_MS,
+    fill_partitions,
+    flip,
+    log,
+    partition_record,
+    start,
+    stop_cleanly,
+    write_metadata,
+    write_offsets,
+)
 
 from kidx.cli import main
 from kidx.records import build_batch, file_batches
+from kidx.startup import PartitionStart, Start
+from kidx.startup.gravity import is_failure
 from kidx.startup.readable import LoggedRecords, Loss, Piece
+from kidx.verify import Verification
 
 RECOVERY = "recovery-point-offset-checkpoint"
 
@@ -288,3 +302,22 @@ def test_lookups_see_the_end_that_a_start_recovers(data, capfd, monkeypatch):
     assert found.out.startswith("-1: offset 46,")
     assert "46 is the end of" in found.err
     assert [each.end for each in start(data).partitions] == [(46, 46)]
+
+
+@pytest.mark.parametrize(
+    ("watermark", "replicas", "is_lost"),
+    [(48, [1, 2], False), (49, [1, 2], True), (None, [1, 2], True), (48, [1], True)],
+)
+def test_a_log_that_a_leader_had_truncated_before_a_kill_has_lost_nothing(data, watermark, replicas, is_lost):
+    """The recovery point is written after the truncation; up to then it is past the end of the log."""
+    kill(data, 60)
+    write_offsets(data / "replication-offset-checkpoint", {} if watermark is None else {0: watermark})
+    write_metadata(data, partition_record(0, replicas))
+    assert [each.path.name for each in start(data).lost] == ["orders-0"] * is_lost
+
+
+def test_an_unknown_effect_is_not_green(tmp_path):
+    unknown = Start("4.3.1", partitions=(PartitionStart(tmp_path / "orders-0", "unknown", "it is too large"),))
+    assert unknown.answer == "unknown"
+    assert is_failure(Verification(), unknown, "start")
+    assert not is_failure(Verification(), Start("4.3.1"), "remark")

@@ -7,7 +7,11 @@ import subprocess
 import pytest
 from startups import fill_partitions, flip, log, start, stop_cleanly, write_offsets
 
+from kidx.dialect import DIALECTS
 from kidx.records import build_batch
+from kidx.startup.changes import cut, make_directory_view, write_number
+from kidx.startup.readable import LoggedRecords
+from kidx.startup.views import ViewedRecords
 
 _COMMAND = re.compile(
     r"^  (?:if another broker .*: )?((?:printf|sed|truncate|mkdir) .*?)  # (.*); then verify again$", re.MULTILINE
@@ -100,3 +104,21 @@ def test_a_command_that_is_typed_as_printed_does_what_its_comment_says(damage, p
     assert again == []
     assert after.starts
     assert not after.of("cut", "unknown")
+
+
+def test_a_trial_copies_no_log(data, tmp_path):
+    """A view shows a changed log in a small file, whatever its size."""
+    path = data / "orders-0" / log(12)
+    before = path.read_bytes()
+    for number, (change, bases) in enumerate(
+        {cut(path, 239): [12], write_number(path, 239, 77): [12, 77, 16, 18, 20, 22]}.items()
+    ):
+        (scratch := tmp_path / f"{number}").mkdir()
+        view = make_directory_view(path.parent, scratch)
+        change.apply(view)
+        assert (view / path.name).stat().st_size < 1000
+        shown = ViewedRecords(view / path.name, dialect=DIALECTS["4.3.1"])
+        assert [batch.base_offset for batch in shown.batches()] == bases
+        shown.close()
+        assert LoggedRecords(view).sizes[12] == (239 if number == 0 else 1434)
+    assert path.read_bytes() == before

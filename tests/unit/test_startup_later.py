@@ -9,12 +9,15 @@ import subprocess
 import pytest
 from startups import EPOCH_MS, HOUR_MS, ID, PROPERTIES, fill, fill_partitions, log, start, stop_cleanly
 
+from kidx.cluster import ClusterMetadata, read_metadata
+from kidx.cluster import metadata as cluster_metadata
 from kidx.errors import ToolError
 from kidx.log import LogConfig, UnifiedLog
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
 from kidx.records.control import ControlRecordType
 from kidx.repair import repair_paths
+from kidx.startup import running
 from kidx.startup.settings import Settings, read_properties
 
 DAY_MS = 24 * HOUR_MS
@@ -160,6 +163,16 @@ def test_the_settings_of_the_topic_come_first(data, tmp_path):
     assert started(data).later == ()
 
 
+def test_retention_of_both_tiers_is_said_to_be_omitted(data, tmp_path):
+    zeroed(times(data))
+    write_metadata(data, tmp_path, config_record(2, "orders", "remote.storage.enable", "true"))
+    found = started(data)
+    assert found.later == ()
+    said = f"not checked: what the broker deletes of {data / 'orders-0'}, which has remote storage, server.properties"
+    assert said in found.limits[0]
+    assert found.to_json()["not_evaluated"]
+
+
 def test_a_compacted_topic_has_no_retention(data, tmp_path):
     zeroed(times(data))
     write_metadata(data, tmp_path, config_record(2, "orders", "cleanup.policy", "compact"))
@@ -181,14 +194,30 @@ def test_the_broker_s_settings_come_before_server_properties_and_these_before_th
     found = [
         (each.config.retention_ms, each.source_of("retention.ms"))
         for node, given in ((1, properties), (2, properties))
-        for each in [Settings([data], node, given).of("orders", 4096)]
+        for each in [Settings(read_metadata([data]), node, given).of("orders", 4096)]
     ]
     assert found == [(2000, "the broker's setting"), (1000, "the cluster's setting")]
-    elsewhere = Settings([], None, properties).of("orders", 4096)
+    elsewhere = Settings(ClusterMetadata(), None, properties).of("orders", 4096)
     assert (elsewhere.config.retention_ms, elsewhere.source_of("retention.ms")) == (2 * HOUR_MS, "server.properties")
     assert (elsewhere.config.retention_bytes, elsewhere.config.segment_ms) == (5, 3 * HOUR_MS)
-    assert Settings([]).of("orders", 4096).source_of("retention.ms") == "Kafka's default"
-    assert Settings([]).of("__consumer_offsets", 4096).config.deletes is False
+    assert Settings(ClusterMetadata()).of("orders", 4096).source_of("retention.ms") == "Kafka's default"
+    offsets = Settings(ClusterMetadata()).of("__consumer_offsets", 4096)
+    assert offsets.config.deletes is False
+    assert offsets.source_of("cleanup.policy") == "with which brokers create __consumer_offsets"
+
+
+def test_the_metadata_of_the_cluster_are_read_once(data, tmp_path, monkeypatch):
+    zeroed(times(data))
+    write_metadata(data, tmp_path, config_record(2, "orders", "retention.ms", "-1"))
+    read, directories = cluster_metadata._Reader.read, []
+
+    def counted(self, directory, end):
+        directories.append(directory)
+        read(self, directory, end)
+
+    monkeypatch.setattr(cluster_metadata._Reader, "read", counted)
+    assert started(data).later == ()
+    assert directories == [data / "__cluster_metadata-0"]
 
 
 def test_server_properties_are_given(data, tmp_path):
@@ -295,7 +324,7 @@ def test_a_swapped_segment_with_its_index_files_is_right(data):
 # -- compaction ------------------------------------------------------------------------------------------------------
 
 
-def test_compaction_takes_aborted_records_for_committed_ones_without_their_index(tmp_path):
+def test_compaction_takes_aborted_records_for_committed_ones_without_their_index(tmp_path, monkeypatch):
     """Key k is committed at offset 0 and aborted at 1; the marker is at 2."""
     data = tmp_path / "data"
     config = LogConfig(compacts=True, deletes=False, index_interval_bytes=200, segment_index_bytes=1200)
@@ -327,6 +356,8 @@ def test_compaction_takes_aborted_records_for_committed_ones_without_their_index
     found = started(data)
     (harm,) = found.later
     assert (found.answer, harm.effect, harm.records) == ("no", "compaction", 1)
+    monkeypatch.setattr(running, "LARGEST_COMPACTED", 1)
+    assert f"compaction of {data / 'orders-0'}, which has more than" in started(data).limits[0]
     assert "1 committed record with offsets 0 to 0" in harm.reason
     assert harm.remedy.startswith("kidx repair")
     repair_paths([data], release="3.9.2")
