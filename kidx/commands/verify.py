@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -16,7 +17,7 @@ from kidx.findings import HARMLESS, Fault
 from kidx.printable import counted, shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kidx.dialect import Dialect
     from kidx.findings import Finding
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kidx.verify.causes import Cause
 
 _ENGINES = ("local", "spark")
+_FORMATS = ("text", "json", "prometheus", "nagios")
 _GRAVITIES = ("start", "loss", "broken", "sound-only", "remark")
 _REFERENCES = (" of those above", ", see above", ", above", " above")
 """Ends of sentences that refer to earlier lines."""
@@ -36,6 +38,108 @@ _MAX_CAUSES = 200
 """Maximum number of causes that are printed; all findings are in --json, --findings and --html."""
 _MAX_GROUPED = 20_000
 """Maximum number of findings that are grouped by their causes."""
+
+
+class Request(NamedTuple):
+    """Request to verify some paths.
+
+    Attributes:
+        paths: the paths, as they are shown.
+        dialect: rules of the requested release; None for any release.
+        index_interval_bytes: the topics' setting; inferred if None.
+        config: the broker's ``server.properties``, or None.
+        remote: remote storage, or None.
+        marked: True to verify directories of deleted topics and strays, too.
+        records: True to read every record.
+        processes: number of processes; None for one per processor.
+        shown: True to show progress.
+    """
+
+    paths: list[str]
+    dialect: Dialect | None
+    index_interval_bytes: int | None
+    config: Path | None
+    remote: str | None
+    marked: bool
+    records: bool
+    processes: int | None
+    shown: bool
+
+    @property
+    def release(self) -> str | None:
+        """The requested release; None for any."""
+        return None if self.dialect is None else self.dialect.release
+
+    def command(self) -> str:
+        """Return the command line for people."""
+        release = ("--kafka", self.release) if self.release else ()
+        return " ".join(["kidx", "verify", *map(shell_word, self.paths), *release])
+
+    def verify(self) -> Verification:
+        """Verify the paths on this machine."""
+        from kidx.verify.progress import verify_with_progress  # noqa: PLC0415 -- numpy is only loaded to work
+
+        return verify_with_progress(
+            self.paths, **self._options, processes=self.processes, shown=self.shown, marked=self.marked
+        )
+
+    def verify_on_spark(self, out: str | None, run_id: str | None) -> Verification:
+        """Verify the paths on Spark, and keep the tables of this run in ``out``."""
+        try:
+            fleet: Any = importlib.import_module("kidx.spark.fleet.command")
+        except ImportError as error:
+            raise ToolError("the engine spark requires pyspark; install with: pip install 'kidx[spark]'") from error
+        result: Verification = fleet.verify_paths(
+            self.paths,
+            release=self.dialect,
+            index_interval_bytes=self.index_interval_bytes,
+            out=out,
+            run_id=run_id,
+            shown=self.shown,
+            marked=self.marked,
+        )
+        return result
+
+    def predict(self, result: Verification) -> Start | None:
+        """Return the effect of a start; None if no log directory was verified."""
+        from kidx.startup import predict  # noqa: PLC0415 -- numpy is only loaded to work
+        from kidx.verify.progress import counting  # noqa: PLC0415
+
+        with counting("partitions whose start was predicted", result.partitions, shown=self.shown) as count:
+            return predict(
+                self.paths, result, self.dialect, self.index_interval_bytes, config=self.config, progress=count
+            )
+
+    def add_remote(self, result: Verification) -> None:
+        """Add the verification of remote storage, which the prediction and the next steps do not consider."""
+        if self.remote is not None:
+            from kidx.verify.remote import verify_remote  # noqa: PLC0415 -- numpy is only loaded to work
+
+            result.include(verify_remote(self.paths, self.remote, **self._options, processes=self.processes))
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {
+            "release": self.dialect,
+            "index_interval_bytes": self.index_interval_bytes,
+            "records": self.records,
+        }
+
+    def advise(self, result: Verification, start: Start | None) -> Advice | None:
+        """Return the next steps; None if nothing is to be done."""
+        from kidx.repair import advice  # noqa: PLC0415 -- numpy is only loaded to work
+
+        if start is None:
+            return advice(result, self.paths, self.release)
+        return advice(
+            result,
+            self.paths,
+            self.release,
+            may_start=start.answer != "no",
+            has_steps=start.has_steps,
+            rebuilt=start.rebuilt,
+            treated=start.treated,
+        )
 
 
 def verify_command(
@@ -87,7 +191,10 @@ def verify_command(
             metavar="|".join(_GRAVITIES), help="Least grave result with the exit code 1; the gravest is named first."
         ),
     ] = "broken",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+    form: Annotated[
+        str, typer.Option("--format", metavar="|".join(_FORMATS), help="Output: for people, or for a program.")
+    ] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, as --format json.")] = False,
     quiet: Annotated[
         bool,
         typer.Option("-q", "--quiet", help="Print only faults and the verdict; the last line has the next command."),
@@ -105,70 +212,88 @@ def verify_command(
 
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
-    dialect = None if release is None else resolve_dialect(release)
-    paths = _as_shown(paths, html)
-    _check_engine(engine, **{"--records": records, "--remote": remote is not None, "--config": config is not None})
-    _check_gravity(fail_on)
-    _check_targets(findings, html)
-    if engine == "spark":
-        result = _on_spark(
-            paths,
-            release=dialect,
-            index_interval_bytes=index_interval_bytes,
-            out=out,
-            run_id=run_id,
-            shown=not quiet,
-            marked=marked,
+    form = "json" if as_json else form
+    _check_choice("format", form, _FORMATS)
+    try:
+        _check_choice("engine", engine, _ENGINES)
+        _check_options(
+            engine,
+            of_local={"--records": records, "--remote": remote is not None, "--config": config is not None},
+            of_spark={"--out": out is not None, "--run-id": run_id is not None},
         )
-    elif out is not None or run_id is not None:
-        raise ToolError("--out and --run-id require --engine spark")
-    else:
-        from kidx.verify.progress import verify_with_progress  # noqa: PLC0415 -- numpy is only loaded to work
+        _check_choice("gravity", fail_on, _GRAVITIES)
+        _check_targets(findings, html)
+        request = Request(
+            _as_shown(paths, html),
+            None if release is None else resolve_dialect(release),
+            index_interval_bytes,
+            config,
+            remote,
+            marked,
+            records,
+            processes,
+            shown=not quiet and form in {"text", "json"},
+        )
+        result = request.verify_on_spark(out, run_id) if engine == "spark" else request.verify()
+        return _report(request, result, engine, findings, html, form, cast("Gravity", fail_on), quiet, verbose)
+    except ToolError as error:
+        if form == "nagios":
+            from kidx.startup.monitoring import nagios_line  # noqa: PLC0415 -- numpy is only loaded to work
 
-        result = verify_with_progress(
-            paths,
-            release=dialect,
-            index_interval_bytes=index_interval_bytes,
-            processes=processes,
-            shown=not quiet,
-            marked=marked,
-            records=records,
-        )
+            say(nagios_line("CRITICAL", str(error), {}))
+        raise
+
+
+def _report(
+    request: Request,
+    result: Verification,
+    engine: str,
+    findings: Path | None,
+    html: Path | None,
+    form: str,
+    fail_on: Gravity,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Predict the start, print and write the results, and return the exit code."""
     nothing = result.problems or (not result.partitions and result.left_out)
     if nothing and not result.files:
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
-    settings = index_interval_bytes, config
-    start = None if engine == "spark" else _predicted(paths, result, dialect, *settings, shown=not quiet)
-    next_steps = None if html is None and as_json else _next_steps(result, paths, release, start)
-    _add_remote(
-        result,
-        paths,
-        remote,
-        release=dialect,
-        index_interval_bytes=index_interval_bytes,
-        processes=processes,
-        records=records,
-    )
-    _write(result, findings)
+    start = None if engine == "spark" else request.predict(result)
+    next_steps = None if html is None and form != "text" else request.advise(result, start)
+    request.add_remote(result)
+    if findings is not None:
+        from kidx.findings import write_findings  # noqa: PLC0415
+
+        write_findings(result.findings, findings)
     if html is not None:
-        _write_page(result, html, paths, release, start, next_steps)
-    if as_json:
+        _write_page(request, result, html, start, next_steps)
+    if result.exit_code == 2 and form in {"prometheus", "nagios"}:
+        raise ToolError("no file could be read; kidx verify without --format lists the reasons")
+    from kidx.startup.gravity import is_failure  # noqa: PLC0415
+
+    code = int(is_failure(result, start, fail_on))
+    if form == "json":
         say_json(result.to_json() | ({"start": start.to_json()} if start else {}))
+    elif form == "prometheus":
+        from kidx.startup.monitoring import prometheus  # noqa: PLC0415
+
+        say(*prometheus(result, start, time.time()).splitlines())
+    elif form == "nagios":
+        from kidx.startup.monitoring import nagios  # noqa: PLC0415
+
+        answer = _alone(start.line if start else "", "")
+        say(nagios(result, start, code, "; ".join([_verdict_line(result, start), *answer])))
     else:
         _print(result, quiet=quiet, verbose=verbose, start=start)
-        command = _next_command(result, paths, release, start, next_steps)
-        _print_start(start, next_steps, command, quiet=quiet)
+        _print_start(start, next_steps, _next_command(request, result, start, next_steps), quiet=quiet)
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError("no file could be read; the output lists the reasons")
-    from kidx.startup.gravity import is_failure  # noqa: PLC0415
-
-    return int(is_failure(result, start, cast("Gravity", fail_on)))
+    return code
 
 
-def _next_command(
-    result: Verification, paths: list[str], release: str | None, start: Start | None, next_steps: Advice | None
-) -> str:
+def _next_command(request: Request, result: Verification, start: Start | None, next_steps: Advice | None) -> str:
     """Return the one command to type next; empty if nothing is wrong.
 
     It is the first command of the advice on broken files, if nothing else is wrong or it prevents what a broker would
@@ -181,7 +306,7 @@ def _next_command(
     is_repair = gravity_of(result, start) == "broken" or (start is not None and start.harms_only_later)
     if next_steps is not None and next_steps.commands and is_repair:
         return next_steps.commands[0]
-    return " ".join(["kidx", "verify", *map(shell_word, paths), *(("--kafka", release) if release else ())])
+    return request.command()
 
 
 def _alone(line: str, command: str) -> list[str]:
@@ -211,51 +336,18 @@ def _as_shown(paths: list[str], html: Path | None) -> list[str]:
     return [path if "://" in path else str(Path(path).absolute()) for path in paths]
 
 
-def _check_gravity(fail_on: str) -> None:
-    if fail_on not in _GRAVITIES:
-        raise ToolError(f"unknown gravity {fail_on!r}; choose from {', '.join(_GRAVITIES)}")
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ToolError(f"unknown {name} {value!r}; choose from {', '.join(choices)}")
 
 
-def _check_engine(engine: str, **of_local: bool) -> None:
-    """Raise ToolError for an unknown engine, or if the engine spark is given an option of the local engine."""
-    if engine not in _ENGINES:
-        raise ToolError(f"unknown engine {engine!r}; choose from {', '.join(_ENGINES)}")
+def _check_options(engine: str, *, of_local: Mapping[str, bool], of_spark: Mapping[str, bool]) -> None:
+    """Raise ToolError if one engine is given an option of the other."""
+    if engine != "spark" and any(of_spark.values()):
+        raise ToolError(f"{' and '.join(of_spark)} require --engine spark")
     for option, is_given in of_local.items():
         if engine == "spark" and is_given:
             raise ToolError(f"{option} requires --engine local")
-
-
-def _add_remote(result: Verification, paths: list[str], remote: str | None, **options: Any) -> None:
-    """Add the verification of remote storage, which the prediction and the next steps do not consider."""
-    if remote is not None:
-        from kidx.verify.remote import verify_remote  # noqa: PLC0415 -- numpy is only loaded to work
-
-        result.include(verify_remote(paths, remote, **options))
-
-
-def _predicted(
-    paths: list[str],
-    result: Verification,
-    release: Dialect | None,
-    index_interval_bytes: int | None,
-    config: Path | None,
-    *,
-    shown: bool,
-) -> Start | None:
-    from kidx.startup import predict  # noqa: PLC0415 -- numpy is only loaded to work
-    from kidx.verify.progress import counting  # noqa: PLC0415
-
-    with counting("partitions whose start was predicted", result.partitions, shown=shown) as count:
-        return predict(paths, result, release, index_interval_bytes, config=config, progress=count)
-
-
-def _on_spark(paths: list[str], **options: Any) -> Verification:
-    try:
-        fleet: Any = importlib.import_module("kidx.spark.fleet.command")
-    except ImportError as error:
-        raise ToolError("the engine spark requires pyspark; install with: pip install 'kidx[spark]'") from error
-    result: Verification = fleet.verify_paths(paths, **options)
-    return result
 
 
 def _check_targets(findings: Path | None, html: Path | None) -> None:
@@ -269,42 +361,15 @@ def _check_targets(findings: Path | None, html: Path | None) -> None:
             raise ToolError(f"cannot write {path.name}: {path.parent} is not a directory")
 
 
-def _write(result: Verification, findings: Path | None) -> None:
-    if findings is not None:
-        from kidx.findings import write_findings  # noqa: PLC0415
-
-        write_findings(result.findings, findings)
-
-
-def _next_steps(result: Verification, paths: list[str], release: str | None, start: Start | None) -> Advice | None:
-    from kidx.repair import advice  # noqa: PLC0415 -- numpy is only loaded to work
-
-    if start is None:
-        return advice(result, paths, release)
-    return advice(
-        result,
-        paths,
-        release,
-        may_start=start.answer != "no",
-        has_steps=start.has_steps,
-        rebuilt=start.rebuilt,
-        treated=start.treated,
-    )
-
-
 def _write_page(
-    result: Verification,
-    html: Path,
-    paths: list[str],
-    release: str | None,
-    start: Start | None,
-    next_steps: Advice | None,
+    request: Request, result: Verification, html: Path, start: Start | None, next_steps: Advice | None
 ) -> None:
     from kidx.report.page import About, write_page  # noqa: PLC0415
 
-    about = About(release or "", paths)
+    about = About(request.release or "", request.paths)
     if start is not None:
-        about = About(release or "", paths, start.line, start.answer == "no", [*start.lines()[:-1], *start.limits])
+        reasons = [*start.lines()[:-1], *start.limits]
+        about = About(request.release or "", request.paths, start.line, start.answer == "no", reasons)
     write_page(result, html, about, next_steps)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from kidx.findings import HARMLESS
 
 if TYPE_CHECKING:
-    from kidx.startup.answers import Start
+    from kidx.startup.start import Start
     from kidx.verify import Verification
 
 Gravity = Literal["start", "loss", "broken", "sound-only", "remark"]

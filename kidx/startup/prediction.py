@@ -36,7 +36,7 @@ from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
 from kidx.startup.alternatives import best_alternative
-from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange, Start
+from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange
 from kidx.startup.assignments import Assignment, assignments, dangling_links, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
@@ -78,6 +78,7 @@ from kidx.startup.remedies import (
 from kidx.startup.running import LogFiles
 from kidx.startup.settings import Settings, read_properties
 from kidx.startup.simulation import Checkpoints, Loaded, regular_files, try_load
+from kidx.startup.start import Start
 from kidx.startup.strays import Strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -251,3 +252,56 @@ def test_commands_in_the_page_have_absolute_paths(disk, kidx, monkeypatch):
     commands = re.findall(r"kidx repair [^<]*", page.read_text("utf-8"))
     assert commands
     assert all(str(disk) in command for command in commands)
+
+
+SAMPLE = re.compile(r'(kidx_\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (-?\d+(?:\.\d+)?)')
+"""Line with a value in Prometheus's text format; in a label, a backslash and a quote are escaped."""
+
+
+def samples(text):
+    """Parse Prometheus's text format, in which each metric has its help and its type before its values."""
+    lines, found, typed = text.splitlines(), {}, set()
+    for line in lines:
+        if line.startswith("# TYPE "):
+            typed.add(line.split()[2])
+        elif not line.startswith("# HELP "):
+            name, labels, value = SAMPLE.fullmatch(line).groups()
+            assert name in typed
+            found[name, labels or ""] = float(value)
+    return found
+
+
+@pytest.mark.parametrize("gravity", ["start", "loss", "broken", None])
+def test_prometheus_and_nagios_say_the_same_as_the_exit_code(disk, kidx, gravity):
+    if gravity is not None:
+        WORST_FIRST[gravity](disk)
+    plain = kidx(disk, "--kafka", "3.9.2", "-q")
+    done = kidx(disk, "--kafka", "3.9.2", "--format", "prometheus")
+    assert (done.returncode, done.stderr) == (plain.returncode, "")
+    found = samples(done.stdout)
+    assert (found["kidx_faulty_files", ""] > 0) == (gravity == "broken")
+    assert found["kidx_start_safe", ""] == (gravity != "start")
+    assert found["kidx_partitions_with_losses", ""] == (gravity == "loss")
+    assert sum(value for (name, _), value in found.items() if name == "kidx_start_answer") == 1
+    assert abs(found["kidx_look_timestamp_seconds", ""] - time.time()) < 60
+    watched = kidx(disk, "--kafka", "3.9.2", "--format", "nagios")
+    assert watched.returncode == plain.returncode
+    (line,) = watched.stdout.splitlines()
+    assert line.startswith(f"KIDX {('OK', 'WARNING')[plain.returncode]} - ")
+    assert re.fullmatch(r"[^|]* \| files=\d+ faulty=\d+ records_at_risk=\d+ lost_partitions=\d+", line)
+
+
+def test_a_look_that_fails_is_critical_for_nagios_and_no_text_for_prometheus(tmp_path, kidx):
+    failed = kidx(tmp_path / "nothing", "--format", "nagios")
+    assert failed.returncode == 2
+    assert failed.stdout.startswith("KIDX CRITICAL - ")
+    assert len(failed.stdout.splitlines()) == 1
+    assert kidx(tmp_path / "nothing", "--format", "prometheus").stdout == ""
+
+
+def test_a_hostile_name_forges_no_metric(disk, kidx):
+    hostile = disk / "create-time-0" / '00000000000000000000.log.x"} 1 |\nkidx_start_safe 1'
+    hostile.write_bytes(b"x")
+    (disk / "create-time-0" / f"{0:020d}.log").write_bytes(b"\0" * 100)
+    assert samples(kidx(disk, "--format", "prometheus").stdout)
+    assert len(kidx(disk, "--format", "nagios").stdout.splitlines()) == 1

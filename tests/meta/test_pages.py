@@ -267,7 +267,7 @@ def test_commands_and_options_of_reports_and_findings_exist(folder):
 def test_every_page_has_commands_that_are_checked():
     assert len(command_lines(page="README.md")) > 5
     assert len({page for page, _ in command_lines()}) > 8
-    assert {block.language for block in BLOCKS} <= {"console", "sh", "python", "yaml", "toml", "json", "text"}
+    assert {block.language for block in BLOCKS} <= {"console", "sh", "python", "yaml", "toml", "json", "text", "ini"}
 
 
 def test_pytest_plug_in_collects_a_clause(tmp_path):
