@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--conformance-allow-incomplete",
         action="store_true",
-        help="pass although less was compared than requested, as with --conformance-max-time",
+        help="pass although a part was not run, as with --conformance-max-time",
     )
     add("--conformance-expectations", metavar="DIR", help="known divergences, each with a reason and a link")
     add("--conformance-report", metavar="DIR", help="write events and traces here, for `conformance report DIR`")

@@ -164,7 +164,7 @@ AllowIncompleteOption = Annotated[
     bool,
     typer.Option(
         ALLOW_INCOMPLETE,
-        help="Exit with 0 instead of 3 if nothing diverged, but less was compared than requested.",
+        help="Exit with 0 instead of 3 if nothing diverged and nothing failed, but a part was not run (--max-time).",
         rich_help_panel=PANEL_VERDICT,
     ),
 ]

@@ -118,7 +118,7 @@ def _compare_answers(
     ]
     idle = [f"Kafka {each.release}: no response was compared" for each in counts if not each.answers]
     found = sum(len(each.divergences) for each in counts)
-    compared = Comparison(sum(each.answers for each in counts), found, tuple(gaps), tuple(idle))
+    compared = Comparison(sum(each.answers for each in counts), found, tuple(gaps), idle=tuple(idle))
     if as_json:
         typer.echo(
             json.dumps(

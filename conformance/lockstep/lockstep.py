@@ -413,7 +413,8 @@ class Lockstep(Generic[ObservationT, Files]):
             self.flush()  # divergences of batched participants in earlier steps come first
         if against == "kidx" and (decided := self.on_divergence(divergence)):
             participant.active = decided == Decision.CONTINUE
-            self.scope.remember(participant.history, divergence)
+            if not divergence.counts("must"):
+                self.scope.remember(participant.history, divergence)
             for clause in clauses:
                 self.statistics.dropped[divergence.participant, clause] += 1
             return

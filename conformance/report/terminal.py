@@ -13,7 +13,7 @@ from conformance.report.divergence import format_divergence
 from conformance.report.failures import describe_failures
 from conformance.report.tolerated import in_few_words, tolerated
 from conformance.runs import broker_table
-from conformance.runs.completeness import clauses_compared
+from conformance.runs.completeness import clauses_compared, compared_in
 from conformance.runs.seeds import format_seed
 from conformance.verdict import ALLOW_INCOMPLETE, VERDICT_LABELS
 from kidx.printable import counted
@@ -147,7 +147,8 @@ class TerminalWriter:
         if event.verdict == "nothing-compared":
             return "NOTHING COMPARED: no verdict"
         if event.verdict == "incomplete":
-            allowed = f", which {ALLOW_INCOMPLETE} accepts" if self.allow_incomplete else ""
+            accepted = self.allow_incomplete and compared_in(self._results, 0).is_only_short
+            allowed = f", which {ALLOW_INCOMPLETE} accepts" if accepted else ""
             return f"INCOMPLETE: no divergence, but {counted(missing, 'gap')}, see above{allowed}"
         return "conforms"
 

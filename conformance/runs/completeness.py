@@ -33,7 +33,8 @@ def compared_in(results: Sequence[Result], differences: int) -> Comparison:
     return Comparison(
         sum(map(_steps, results)),
         differences,
-        tuple(dict.fromkeys((*_unfinished(results), *_unreached(working)))),
+        tuple(dict.fromkeys((*_not_run(results), *_never_run(working)))),
+        tuple(dict.fromkeys((*_failed(results), *_never_compared(working)))),
         tuple(f"{name}: {why}" for name, why in idle.items()),
     )
 
@@ -57,7 +58,7 @@ def compared_by(lockstep: Lockstep[Any, Any], machine: str, differences: int) ->
             for needed in _needed(machine)
             if executed and not any(executed[operation] for operation in needed)
         ]
-    return Comparison(count, differences, tuple(gaps), tuple(idle))
+    return Comparison(count, differences, failures=tuple(gaps), idle=tuple(idle))
 
 
 def clauses_compared(results: Iterable[Result], level: str) -> tuple[int, int]:
@@ -97,40 +98,65 @@ def _idleness(results: Sequence[Result]) -> str:
     return next(iter(reasons), "it answers with unsupported wherever something is opened")
 
 
-def _unfinished(results: Iterable[Result]) -> Iterator[str]:
-    """Yield the examples that were not run, machine by machine."""
+def _not_run(results: Iterable[Result]) -> Iterator[str]:
+    """Yield the examples for which a run was too short, machine by machine."""
     for result in results:
-        details, machine = result.details, f"the {result.machine} machine"
-        if details.get("cut_by_time"):
+        if result.details.get("cut_by_time"):
             counts = [
                 f"{missing} of {wanted} {kind}"
-                for kind, (missing, wanted) in details.get("not_executed", {}).items()
+                for kind, (missing, wanted) in result.details.get("not_executed", {}).items()
                 if missing
             ]
-            yield f"{' and '.join(counts) or 'a part'} of {machine} not run (--max-time)"
-        missing = details.get("failures", {}).get("not executed", 0)
-        if missing:
-            name, wanted = f"{result.implementation} {result.release}", details["failures"]["examples"]
-            yield f"{missing} of {wanted} examples of {machine} not run with {name}, which failed too often"
+            yield f"{' and '.join(counts) or 'a part'} of the {result.machine} machine not run (--max-time)"
+
+
+def _failed(results: Iterable[Result]) -> Iterator[str]:
+    """Yield the machines that an implementation or its crashes have ended early."""
+    for result in results:
+        details, machine = result.details, f"the {result.machine} machine"
+        who = f"{result.implementation} {result.release}"
+        if missing := details.get("failures", {}).get("not executed", 0):
+            wanted = details["failures"]["examples"]
+            yield f"{missing} of {wanted} examples of {machine} not run with {who}, which failed too often"
         if details.get("why_refused"):
-            yield f"{machine} could not run to its end with {result.implementation} {result.release}"
+            yield f"{machine} could not run to its end with {who}"
+        if why := details.get("ended"):
+            yield f"{machine} ended early with {who}: {why}"
 
 
-def _unreached(results: Sequence[Result]) -> Iterator[str]:
-    """Yield the operations in which an implementation was not compared although it has to be."""
+def _missed(result: Result) -> Iterator[list[str]]:
+    """Yield the operations that a machine needs and in which an implementation was not compared."""
+    for needed in _needed(result.machine) if result.operations else ():
+        if not any(result.operations.get(operation) for operation in needed):
+            yield needed
+
+
+def _never_run(results: Iterable[Result]) -> Iterator[str]:
+    """Yield the needed operations that no example reached."""
+    for result in results:
+        for needed in _missed(result):
+            if not (result.operations.keys() & set(needed) or _lacks(result, needed)):
+                who = f"{result.implementation} {result.release}"
+                yield f"{' or '.join(needed)} of the {result.machine} machine was not run with {who}"
+
+
+def _lacks(result: Result, needed: list[str]) -> bool:
+    return " or ".join(needed) in result.details.get("lacks", ())
+
+
+def _never_compared(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the operations in which an implementation was not compared although the examples reached them."""
     for result in results:
         who = f"{result.implementation} {result.release}"
         if result.verdicts and result.count("could-not-run") == len(result.verdicts):
             yield f"the {result.machine} machine could not run with {who}: {_idleness([result])}"
-        elif result.operations:
-            for needed in _needed(result.machine):
-                if not any(result.operations.get(operation) for operation in needed):
-                    words = " or ".join(needed)
-                    if words in result.details.get("lacks", ()):
-                        yield f"{who} does not have {words}, without which the {result.machine} machine has no verdict"
-                    else:
-                        tried = "could not run" if result.operations.keys() & set(needed) else "was not run"
-                        yield f"{words} of the {result.machine} machine {tried} with {who}"
+            continue
+        for needed in _missed(result):
+            words = " or ".join(needed)
+            if _lacks(result, needed):
+                yield f"{who} does not have {words}, without which the {result.machine} machine has no verdict"
+            elif result.operations.keys() & set(needed):
+                yield f"{words} of the {result.machine} machine could not run with {who}"
     for _, mine in _grouped(results, "implementation", "machine"):
         # Releases that take turns share the examples, so an operation that is rare is counted over all releases.
         done = sum((Counter(result.operations) for result in mine), Counter[str]())

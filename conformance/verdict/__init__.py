@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Literal
 
 from conformance.errors import IncompleteError, NothingComparedError
@@ -19,7 +20,10 @@ from conformance.errors import IncompleteError, NothingComparedError
 Conclusion = Literal["conforms", "diverges", "incomplete", "nothing-compared"]
 
 ALLOW_INCOMPLETE: Final = "--allow-incomplete"
-"""Option with which an incomplete program without a difference ends with 0."""
+"""Option with which a program without a difference ends with 0 although a part was *not run*, as with a time limit.
+
+It does not accept what *could not run*: a crash, an operation in which nothing was compared, a lost connection.
+"""
 
 VERDICT_LABELS: Final[Mapping[str, str]] = {
     "conforms": "conforms",
@@ -41,14 +45,16 @@ class Comparison:
     Attributes:
         count: The number of compared results, with an answer of each participant.
         differences: The number of differences that count.
-        gaps: What was requested and not compared, each with the reason, such as ``"199 of 200 examples of the offset
-            machine were not run (--max-time)"``.
+        gaps: What was requested and not run, each with the reason, such as ``"199 of 200 examples of the offset
+            machine not run (--max-time)"``.
+        failures: What was tried and could not be compared, each with the reason, such as a crash.
         idle: What compared nothing at all although something was requested, each with the reason.
     """
 
     count: int
     differences: int = 0
     gaps: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
 
     @property
@@ -58,24 +64,29 @@ class Comparison:
             return "diverges"
         if self.idle or not self.count:
             return "nothing-compared"
-        return "incomplete" if self.gaps else "conforms"
+        return "incomplete" if self.failures or self.gaps else "conforms"
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the verdict is not ``conforms`` although there is no difference; the most severe first."""
-        return (*self.idle, *self.gaps)
+        return (*self.idle, *self.failures, *self.gaps)
 
     def exit_code(self, *, allow_incomplete: bool = False) -> int:
         """Return the exit code of the program: 0 conforms, 1 diverges, 2 nothing was compared, 3 incomplete."""
         codes: dict[Conclusion, int] = {"conforms": 0, "diverges": 1, "nothing-compared": 2, "incomplete": 3}
         code = codes[self.conclusion]
-        return 0 if code == IncompleteError.exit_code and allow_incomplete else code
+        return 0 if allow_incomplete and self.is_only_short else code
+
+    @property
+    def is_only_short(self) -> bool:
+        """True if nothing diverged and nothing failed, but a part was not run (:data:`ALLOW_INCOMPLETE`)."""
+        return self.conclusion == "incomplete" and not self.failures
 
     def settle(self, *, allow_incomplete: bool = False) -> int:
         """Return the exit code 0 or 1 of a program that has compared enough.
 
         Args:
-            allow_incomplete: True to accept a program without a difference that has compared less than requested.
+            allow_incomplete: True to accept a program without a difference that was too short.
 
         Raises:
             NothingComparedError: Nothing was compared.
@@ -85,7 +96,8 @@ class Comparison:
         if code == NothingComparedError.exit_code:
             raise NothingComparedError(f"nothing was compared: {listed(self.reasons) or 'no case applies'}")
         if code == IncompleteError.exit_code:
-            raise IncompleteError(f"incomplete: {listed(self.gaps)}; {ALLOW_INCOMPLETE} accepts this")
+            accepted = f"; {ALLOW_INCOMPLETE} accepts this" if self.is_only_short else ""
+            raise IncompleteError(f"incomplete: {listed(self.reasons)}{accepted}")
         return code
 
 
@@ -95,8 +107,14 @@ def combined(parts: Iterable[Comparison]) -> Comparison:
     return Comparison(
         sum(each.count for each in parts),
         sum(each.differences for each in parts),
-        tuple(dict.fromkeys(gap for each in parts for gap in each.gaps)),
-        tuple(dict.fromkeys(idle for each in parts for idle in each.idle)),
+        *(
+            tuple(dict.fromkeys(chain.from_iterable(each)))
+            for each in (
+                [each.gaps for each in parts],
+                [each.failures for each in parts],
+                [each.idle for each in parts],
+            )
+        ),
     )
 
 

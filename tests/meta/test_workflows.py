@@ -91,10 +91,26 @@ def run_action(work, implementation):
 @pytest.mark.parametrize(("factory", "code"), [("open_index", 0), ("open_off_by_one", 1)])
 def test_the_action_fails_at_a_divergence_and_reports_in_any_case(factory, code, tmp_path):
     codes = run_action(tmp_path, f"python:tests.adapters.python_index:{factory}")
-    assert codes == {"smoke": 0, "run": code, "report": 0}
+    assert codes == {"smoke": 0, "run": code, "report": code}
     summary = (tmp_path / "summary").read_text("utf-8")
     assert ("OI-7" in summary) == (code == 1)
     assert (tmp_path / "report" / "report.html").is_file()
+
+
+def test_the_report_of_the_action_fails_as_the_command_does(tmp_path):
+    """A summary of an earlier run, or one that was written before the command failed, is no success."""
+    report = tmp_path / "report"
+    report.mkdir()
+    (report / "events.ndjson").touch()
+    (report / "summary.md").write_text("conforms\n")
+    command = tmp_path / "conformance"
+    command.write_text("#!/bin/sh\nexit 2\n")
+    command.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "REPORT": str(report)}
+    environment["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary")
+    done = subprocess.run(["bash", "-eo", "pipefail", "-c", STEPS["report"]["run"]], env=environment, check=False)
+    assert done.returncode == 2
+    assert not (tmp_path / "summary").exists()
 
 
 def test_each_input_of_the_action_is_used():

@@ -36,9 +36,6 @@ def test_a_clause_that_no_step_exercised_does_not_make_a_run_incomplete():
     ("operations", "details", "gap"),
     [
         ({"open": 10, "append": 20}, {}, "lookup of the offset machine was not run with jvm 4.4.0"),
-        ({"open": 10, "append": 20, "lookup": 0}, {}, "lookup of the offset machine could not run with jvm 4.4.0"),
-        ({"open": 9, "append": 9}, {"lacks": ["lookup"]}, "jvm 4.4.0 does not have lookup, without which the"),
-        (WHOLE.operations | {"trim": 0}, {}, "trim of the offset machine could not run with jvm"),
         (
             WHOLE.operations,
             {"cut_by_time": True, "not_executed": {"regression traces": [0, 5], "examples": [3, 4]}},
@@ -54,6 +51,29 @@ def test_what_was_not_compared_is_a_gap(operations, details, gap):
         compared.settle()
     assert compared.settle(allow_incomplete=True) == 0
     assert replace(compared, differences=1).settle() == 1
+
+
+@pytest.mark.parametrize(
+    ("operations", "details", "failure"),
+    [
+        ({"open": 10, "append": 20, "lookup": 0}, {}, "lookup of the offset machine could not run with jvm 4.4.0"),
+        ({"open": 9, "append": 9}, {"lacks": ["lookup"]}, "jvm 4.4.0 does not have lookup, without which the"),
+        (WHOLE.operations | {"trim": 0}, {}, "trim of the offset machine could not run with jvm"),
+        (
+            WHOLE.operations,
+            {"failures": {"not executed": 7, "examples": 9}},
+            "7 of 9 examples of the offset machine not run with jvm 4.4.0, which failed too often",
+        ),
+        (WHOLE.operations, {"ended": "the broker is gone"}, "the offset machine ended early with jvm 4.4.0: the"),
+    ],
+)
+def test_what_could_not_run_is_never_accepted(operations, details, failure):
+    compared = compared_in([replace(WHOLE, operations=operations, details=details)], 0)
+    assert [each for each in compared.failures if each.startswith(failure)] == list(compared.failures)
+    assert (compared.conclusion, compared.gaps) == ("incomplete", ())
+    with pytest.raises(IncompleteError) as error:
+        compared.settle(allow_incomplete=True)
+    assert "--allow-incomplete" not in str(error.value)
 
 
 def test_releases_that_take_turns_share_a_rare_operation():
@@ -72,7 +92,7 @@ def test_an_implementation_without_a_comparison_is_idle_beside_one_that_has_some
     )
     told = compared_in([WHOLE, IDLE, other], 0)
     assert told.conclusion == "incomplete"
-    assert told.gaps[0].startswith("the offset machine could not run with mine 4.4.0")
+    assert told.failures[0].startswith("the offset machine could not run with mine 4.4.0")
 
 
 def test_an_old_stream_without_operations_counts_its_steps():
@@ -80,6 +100,6 @@ def test_an_old_stream_without_operations_counts_its_steps():
 
 
 def test_parts_are_added():
-    parts = [Comparison(1, gaps=("a",)), Comparison(2, 1, gaps=("a", "b")), Comparison(0, idle=("c",))]
-    assert combined(parts) == Comparison(3, 1, ("a", "b"), ("c",))
+    parts = [Comparison(1, gaps=("a",)), Comparison(2, 1, gaps=("a", "b")), Comparison(0, failures=("d",), idle=("c",))]
+    assert combined(parts) == Comparison(3, 1, ("a", "b"), ("d",), ("c",))
     assert combined([]).conclusion == "nothing-compared"

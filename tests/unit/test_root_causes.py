@@ -252,21 +252,25 @@ def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():
 def test_the_same_steps_but_for_one_operation_have_one_cause():
     """The arguments of one step may differ, or there is one more step after the first divergence."""
     first = case(difference("append", WRONG_BYTES, "AI-1", arguments=(7, 0)))
-    other = case(difference("append", REFUSED, "OI-3", arguments=(9, 0)))
+    other = case(difference("append", REFUSED, "OI-3", "AI-1", arguments=(9, 0)))
     assert sights(first, other) == {"append:bytes": ["append"]}
+    foreign = case(difference("append", REFUSED, "OI-3", arguments=(9, 0)))
+    assert len(sights(first, foreign)) == 2  # other arguments do not make one cause of two clauses
     twice = case(difference("append", REFUSED, "OI-3", arguments=(9, 0), step=2), Operation("append", (7, 0)))
     assert len(sights(first, twice)) == 2  # executed again, the steps do not show the first divergence
-    shown = case(
-        difference("lookup", WRONG_COUNT, "AI-8", arguments=(9,), step=2),
-        Operation("append", (7, 0)),
-        attempt=lambda _: first.minimized.divergence,
-    )
-    assert sights(first, shown) == {"append:bytes": ["lookup"]}
+
+    def shown(*clauses, pair=WRONG_COUNT):
+        divergence = difference("lookup", pair, *clauses, arguments=(9,), step=2)
+        return case(divergence, Operation("append", (7, 0)), attempt=lambda _: first.minimized.divergence)
+
+    for related in (shown("AI-8", "AI-1"), shown("AI-8", pair=WRONG_BYTES)):
+        assert sights(first, related)["append:bytes"] == ["lookup"]
+    assert len(sights(first, shown("AI-8"))) == 2  # neither a clause nor an aspect in common
     assert len(sights(first, case(difference("lookup", WRONG_COUNT, "AI-8", arguments=(9,))))) == 2
 
 
 def test_a_violation_of_a_must_clause_is_not_related_to_a_weaker_one():
     weak = case(difference("append", WRONG_BYTES, "AI-43", arguments=(7, 0)))
-    strong = case(difference("append", REFUSED, "OI-3", arguments=(9, 0)))
+    strong = case(difference("append", REFUSED, "OI-3", "AI-43", arguments=(9, 0)))
     assert len(sights(weak, strong)) == 2
     assert sights(strong, weak) == {"append:outcome": ["append"]}

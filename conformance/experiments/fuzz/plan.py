@@ -82,7 +82,7 @@ class FuzzResult:
     @property
     def comparison(self) -> Comparison:
         """Summary of what was compared."""
-        return Comparison(self.compared, len(self.findings), tuple(self.missing), tuple(self.idle))
+        return Comparison(self.compared, len(self.findings), tuple(self.missing), idle=tuple(self.idle))
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""

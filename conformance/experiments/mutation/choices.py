@@ -9,14 +9,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 from concurrent.futures import as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis.errors import Flaky
 
 from conformance.clauses import load_clauses
 from conformance.experiments.mutation.kill_search import MAX_EXAMPLES
-from conformance.implementations.mutants import implementation_of
+from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.implementations.mutants.choices import CHOICES
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
@@ -106,6 +106,53 @@ def judge(
         differs=(str(divergence.expected), str(divergence.actual)),
         steps=tuple(map(str, failure.operations)),
     )
+
+
+def pairs_of(machine: str) -> list[tuple[Mutant, Mutant]]:
+    """Return each choice of a machine with each defect of it that breaks a promise and changes another function."""
+    catalogue = load_clauses()
+    defects = [each for each in MUTANTS.values() if each.machine == machine and catalogue[each.clause].level == "MUST"]
+    return [
+        (choice, defect)
+        for choice in CHOICES.values()
+        if choice.machine == machine
+        for defect in defects
+        if choice.attribute == defect.attribute and defect.release in load_clauses()[choice.clause].releases
+        if _can_be_together(choice, defect)
+    ]
+
+
+def _can_be_together(choice: Mutant, defect: Mutant) -> bool:
+    """Return True if two changes of one class do not replace each other."""
+    kinds = [each.defect for each in (choice, defect)]
+    if any(issubclass(kind, choice.reference) for kind in kinds):
+        return False
+    base = getattr(choice.reference, choice.attribute)
+    own = [{name for kind in each.__mro__ if kind not in base.__mro__ for name in vars(kind)} for each in kinds]
+    return not {
+        name for name in own[0] & own[1] if name != "_abc_impl" and (not name.startswith("__") or name == "__init__")
+    }
+
+
+def finds_both(choice: Mutant, defect: Mutant, seed: int, *, profile: str = "ci", examples: int = 300) -> bool:
+    """Return True if a defect is found at level must in an implementation that also makes a choice.
+
+    Args:
+        choice: The choice.
+        defect: The defect, which breaks a promise.
+        seed: The random seed.
+        profile: The profile, which sets the steps of an example.
+        examples: The maximum number of examples.
+
+    Raises:
+        DivergenceError: The reference itself diverges from the model.
+    """
+    both = replace(defect, name=f"{defect.name}+{choice.name}", build=lambda: _together(choice, defect))
+    return _diverging(both, "must", seed, (defect.release,), profile, examples) is not None
+
+
+def _together(choice: Mutant, defect: Mutant) -> type:
+    return type("Both", (choice.defect, defect.defect), {})
 
 
 def _diverging(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
@@ -156,7 +157,7 @@ class WireBroker:
         """The command that removes the topics of this run, also after the run was killed."""
         config = [] if self._command_config is None else ["--command-config", str(self._command_config)]
         command = ["kafka-topics.sh", "--bootstrap-server", str(self.address), *config]
-        return shlex.join([*command, "--delete", "--topic", f"{self.prefix}.*"])
+        return shlex.join([*command, "--delete", "--topic", re.escape(self.prefix).replace(r"\-", "-") + ".*"])
 
     def _first_contact(self) -> Client:
         client = Client(self.address, **self._options)

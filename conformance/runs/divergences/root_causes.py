@@ -8,8 +8,8 @@ if they share a secondary symptom, or if one turns into the other when its setup
 - *The same operation.* It fails in the offset index and in the time index, in the same releases.
 - *The same steps.* The steps are the same except for the name of the file, and so are both results.
 - *The same steps but one.* The steps are the same, or differ in the arguments of one of them, or the second
-  divergence has one more step, and its steps show the first divergence before it. A violation of a MUST clause is not
-  related to a weaker one.
+  divergence has one more step, and its steps show the first divergence before it. Both exercise a common clause, or
+  the replay shows the same aspect. A violation of a MUST clause is not related to a weaker one.
 - *The same part of the result.* An operation's result has several parts, and the same flag among them is wrong.
 - *One by one.* If a bulk operation that diverges is executed as single operations, the other divergence occurs first.
 - *Without the setup.* An operation fails unexpectedly. Without one of the steps before it (for instance, a step that
@@ -178,6 +178,8 @@ def _has_same_steps_but_one(one: MinimizedDivergence, other: MinimizedDivergence
     """Return True if the steps of a divergence equal the steps of an earlier one, up to one operation.
 
     The arguments of one step may differ. Or there is one more step, if the earlier divergence occurs before it matters.
+    Two steps with other arguments have to exercise a common clause. One more step shows the earlier divergence when it
+    is replayed, so a common aspect is enough.
     """
     if (
         one.unique.first <= other.unique.first
@@ -187,11 +189,17 @@ def _has_same_steps_but_one(one: MinimizedDivergence, other: MinimizedDivergence
         return False
     mine, theirs = one.minimized.operations, other.minimized.operations
     if [each.name for each in mine] == [each.name for each in theirs]:
-        return sum(a != b for a, b in zip(mine, theirs, strict=True)) <= 1
+        return _has_common_clause(one, other) and sum(a != b for a, b in zip(mine, theirs, strict=True)) <= 1
+    if not (_has_common_clause(one, other) or one.unique.identity.aspect == other.unique.identity.aspect):
+        return False
     if not any((*mine[:i], *mine[i + 1 :]) == theirs for i in range(len(mine))):
         return False
     found = one.attempt(mine)
     return found is not None and other.unique.matches(found)
+
+
+def _has_common_clause(one: MinimizedDivergence, other: MinimizedDivergence) -> bool:
+    return not set(one.minimized.divergence.clauses).isdisjoint(other.minimized.divergence.clauses)
 
 
 def _is_must(clause: str) -> bool:
