@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kidx.commands import dump, lookup, manual, rebuild, repair, trends, verify
+from kidx.commands import dump, explain, lookup, manual, rebuild, repair, replicas, trends, verify
 from kidx.commands.aliases import COMMANDS, accepting
 from kidx.commands.line import run_app, version_printer
 
@@ -25,6 +25,8 @@ app.command("lookup")(lookup.lookup_command)
 app.command("rebuild")(rebuild.rebuild_command)
 app.command("verify")(verify.verify_command)
 app.command("repair")(repair.repair_command)
+app.command("explain")(explain.explain_command)
+app.command("compare-replicas")(replicas.replicas_command)
 app.command("compare")(trends.trends_command)
 app.command("man")(manual.man_command)
 
