@@ -3,8 +3,8 @@
 After a difference that a clause below MUST permits, an implementation takes part in the rest of the example if only the
 length of its file differs (AI-3a, AI-10, AI-14a, AI-42b). The length has consequences: an index with more space accepts
 an entry more, and zeros at the end of a file count as entries when it is opened. A history therefore says by which
-clauses a part of the state came about. A later difference that depends on the part is attributed to them as well, and
-counts only at their level.
+clauses the length came about. A later difference that depends on it is attributed to them as well, and counts only at
+their level. The history ends with the first step after which state and files are equal again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from conformance.attribution.tracked_state import TrackedIndex
     from conformance.operations import Observation, Operation
 
-Part = Literal["length", "entries"]
-"""A part of the state: the length of the file with its capacity, or the entries."""
-History = dict[Part, frozenset[str]]
-"""The clauses below MUST by which a part came about; a part that came about as promised is missing."""
+History = dict[Literal["length", "file"], frozenset[str]]
+"""The clauses below MUST by which the length of the file and the capacity, or an empty file, came about.
+
+No other part of a state can differ unnoticed: an implementation whose entries differ takes no part in the rest.
+"""
 
 _SETS_LENGTH: Final = {
     "open": "AI-3a",
@@ -33,35 +34,56 @@ _SETS_LENGTH: Final = {
     "close": "AI-42b",
 }
 """The operations that determine the length of the file by a clause below MUST, with the clause."""
+MAY_BE_EMPTY: Final = frozenset({"TX-2"})
+"""The clauses by which an index without entries may have an empty file, or none."""
+_USES_FILE: Final = frozenset({"open", "rename", "delete"})
 _APPENDS: Final = frozenset({"append", "bulk_append", "maybe_append", "bulk_maybe_append"})
 _NO_SPACE: Final = frozenset({"invalid_argument", "buffer_overflow", "read_only"})
 """The errors of an append to a file without space, or to one that is mapped for reading."""
 _FIELDS: Final = frozenset(OF_THE_FILE)
 
 
-def hidden(tracked: TrackedIndex) -> tuple[str, ...]:
-    """Return the clauses below MUST by which a part of the state came about that no state reports."""
+_CUTS: Final = frozenset({"trim", "resize", "close"})
+_SEARCHES: Final = frozenset({"lookup", "entry", "fetch_upper_bound", "truncate_to"})
+_NEEDS_NAME: Final = frozenset({"rename", "delete", "reset", *_CUTS})
+"""The operations that use the name of the file, or open it again."""
+_NEEDS_NO_MAPPING: Final = frozenset({"open", "rename", "delete"})
+
+
+def hidden(tracked: TrackedIndex, operation: Operation) -> tuple[str, ...]:
+    """Return the clauses below MUST by which parts of the state came about that no state reports, and that are used.
+
+    Args:
+        tracked: The tracked state before the step.
+        operation: The operation of the step. A lookup does not use the write position, nor the name of the file.
+    """
+    name = operation.name
     marks = (
-        (tracked.drift == "rewound", "AI-40"),
-        (tracked.misnamed, "AI-21b"),
-        (tracked.lost_mapping, "AI-44b"),
-        (tracked.kept_mapping, "AI-44c"),
+        (tracked.drift == "rewound" and name in _APPENDS | _CUTS, "AI-40"),
+        (_is_cut_off(tracked) and name in _SEARCHES, "AI-11b"),
+        (tracked.misnamed and name in _NEEDS_NAME, "AI-21b"),
+        (tracked.lost_mapping and name not in _NEEDS_NO_MAPPING, "AI-44b"),
+        (tracked.kept_mapping and name not in _NEEDS_NO_MAPPING, "AI-44c"),
     )
     return tuple(clause for holds, clause in marks if holds)
 
 
+def _is_cut_off(tracked: TrackedIndex) -> bool:
+    """Return True if the index counts entries that its file no longer has, after a failed shrink."""
+    state = tracked.state
+    return state is not None and state.max_entries is not None and state.entries > state.max_entries
+
+
 def follow(history: History, operation: Operation, observation: Observation, tracked: TrackedIndex) -> None:
     """Update a history with a step of the reference; ``tracked`` is the state after the step."""
-    name, error = operation.name, observation.outcome.error
+    name = operation.name
     if name == "open":
-        if not tracked.preexisting:
-            history.clear()
-        elif by := history.get("length"):
-            history["entries"] = history.get("entries", frozenset()) | by  # the length determines the entries
-    elif error is None and (name in ("trim", "resize", "reset") or (name == "close" and tracked.dialect.close_trims)):
-        history.pop("length", None)
-    if name in ("truncate", "reset") and error is None:
-        history.pop("entries", None)
+        is_set_again = not tracked.preexisting
+    else:
+        sets = name in ("trim", "resize", "reset") or (name == "close" and tracked.dialect.close_trims)
+        is_set_again = sets and observation.outcome.error is None
+    if is_set_again:
+        history.clear()
 
 
 def remember(
@@ -78,6 +100,8 @@ def remember(
     """
     if not (of_bytes or _FIELDS & set(fields)):
         return
+    if operation.name == "open" and of_bytes and (clauses_of_file := MAY_BE_EMPTY.intersection(clauses)):
+        history["file"] = clauses_of_file
     clause = _SETS_LENGTH.get(operation.name, "") if of_bytes else "AI-7"
     if clause in clauses:
         history["length"] = frozenset({clause})
@@ -95,8 +119,10 @@ def rests_on(
         actual: The implementation's observation.
         of_length: True if only the length of the file and its consequences differ.
     """
-    parts: set[Part] = {"length" if of_length else "entries"}
     errors = {each.outcome.error for each in (expected, actual)} - {None, ""}
-    if operation.name in _APPENDS and errors and errors <= _NO_SPACE:
-        parts.add("length")  # an append is rejected if no space is left
-    return sorted(frozenset[str]().union(*(history.get(part, frozenset()) for part in parts)))
+    lacks_space = operation.name in _APPENDS and bool(errors) and errors <= _NO_SPACE
+    # Zeros at the end of a file count as entries when it is opened.
+    uses_length = of_length or operation.name == "open" or lacks_space
+    uses_file = of_length or operation.name in _USES_FILE
+    length, file = (history.get(part, frozenset[str]()) for part in ("length", "file"))
+    return sorted((length if uses_length else frozenset()) | (file if uses_file else frozenset()))

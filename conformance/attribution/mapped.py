@@ -61,9 +61,12 @@ def is_trimmed(before: TrackedIndex, was: State) -> bool:
 
 
 def ends_with_zeros(step: Step) -> bool:
-    """Return True if the last entry may consist of zeros that were never appended."""
+    """Return True if the last entry may consist of zeros that were never appended.
+
+    No broker appends an entry of zeros to an offset index: its position is at least the size of the first batch.
+    """
     base_offset, entries = step.args[2], step.now.entries
-    is_padding = entries > 1 or (entries == 1 and not step.before.written)
+    is_padding = entries > 1 or (entries == 1 and (len(step.now.last) == 1 or not step.before.written))
     return is_padding and step.now.last in ((base_offset,), (0, base_offset))
 
 

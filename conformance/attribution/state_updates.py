@@ -105,6 +105,8 @@ def time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: State)
     was = now.state
     if was is not None and state.entries > was.entries > 0 and args[1] == was.last[-1]:
         now.duplicates.add(args[1])
+    if now.drift == "stray" and was is not None and state.entries > was.entries:
+        now.unsorted = True  # the entry was written after the stray timestamp, so its bytes are not where it is read
     now.written = max(now.written, state.entries)
     if outcome.error == "offset_overflow":  # the timestamp was written before the offset was rejected
         now.drift = now.drift or "stray"

@@ -46,7 +46,7 @@ class TrackedIndex:
         unsorted: True if the keys may be out of order, because of corruption or of zeros that count as entries.
         unsorted_positions: True if a position has been appended that is smaller than an earlier one.
         duplicates: The keys that were appended more than once: positions of an offset index, offsets of a time index.
-        first_position: The position in the first entry, or None if there is none.
+        first_position: The position in the first entry, or None without entries.
         last_position: The position in the last entry, or None if its append was not tracked.
         written: The number of slots, from the start, that may contain anything other than zeros.
         drift: The reason why the write position is not at the end of the entries, or None if it is (TI-20a, AI-40).

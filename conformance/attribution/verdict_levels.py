@@ -118,10 +118,10 @@ def is_observed_only(
     decides: the divergence does not count if an OBSERVED clause of the step permits every facet that differs. A facet
     that no OBSERVED clause permits violates a MUST clause: to accept the offset is not a permitted way to reject it.
 
-    The state follows from the other facets. If a different outcome is permitted, so is the state that results from it.
-    A clause with the excuse ``bytes/of-outcome`` permits the bytes and the state that result from it, and from an
-    append of several entries that fails one entry earlier or later. If different bytes are permitted, so are different
-    values of the fields for the length of the file.
+    A state is not permitted because the outcome is: an operation that may be rejected, or may return another value,
+    still loses no entry. Only a clause with the excuse ``bytes/of-outcome`` permits the bytes and the state that result
+    from another outcome, and from an append of several entries that fails one entry earlier or later. If different
+    bytes are permitted, so are different values of the fields for the length of the file.
 
     After a permitted divergence, the participants no longer have the same state, and later steps may look like
     violations. A lockstep at level MUST therefore ends the example, or continues without that implementation.
@@ -155,7 +155,7 @@ def is_observed_only(
         left.discard("state")
     if left != {"state"}:
         return not left
-    return "outcome" in facets or ("bytes" in facets and bool(fields) and set(fields) <= OF_THE_FILE)
+    return "bytes" in facets and bool(fields) and set(fields) <= OF_THE_FILE
 
 
 def _may_differ(name: str, how: Collection[str], excuses: Collection[str]) -> bool:

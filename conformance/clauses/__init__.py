@@ -29,10 +29,10 @@ a closed index belong to it, too, whichever clause is about them. ``OBSERVED`` i
 an implementation need not copy. ``reason`` explains both levels. ``excuses`` lists the facets of a step
 (:data:`FACETS`) in which an implementation may differ; by default all of them for an OBSERVED clause, and none for an
 API clause. A part of a facet is possible, too: ``state/FIELD``, ``bytes/SUFFIX`` for files with this suffix,
-``bytes/of-outcome`` for bytes and a state that follow from another outcome, and five kinds of file difference:
+``bytes/of-outcome`` for bytes and a state that follow from another outcome, and six kinds of file difference:
 ``bytes/room`` (only the unused end differs, in length), ``bytes/tail`` (only bytes after the entries differ),
-``bytes/sound`` (other entries, but correct ones), ``bytes/sparseSUFFIX`` (no entries, and none are needed) and
-``bytes/absentSUFFIX`` (only one side has the file).
+``bytes/empty`` (an empty file or none), ``bytes/sound`` (other entries, but correct ones), ``bytes/sparseSUFFIX`` (no
+entries, and none are needed) and ``bytes/absentSUFFIX`` (only one side has the file).
 """
 
 from __future__ import annotations

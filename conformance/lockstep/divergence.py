@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
+from conformance.attribution.history import MAY_BE_EMPTY
 from conformance.attribution.verdict_levels import OF_THE_FILE
 from conformance.clauses import load_clauses
 from conformance.implementations.process.line_process import STDERR_SAYS
@@ -85,12 +86,16 @@ class Divergence:
             not self.is_failure
             and {"state", "bytes"} >= set(self.aspects) - {"text"}
             and set(self.fields) <= OF_THE_FILE
-            and all("room" in how for _, how in self.files)
+            and all(not how.isdisjoint(("room", "empty")) for _, how in self.files)
         )
 
     @property
     def creates_other_files(self) -> bool:
-        """True if a file exists on one side only."""
+        """True if a file exists on one side only, except for an empty one that need not exist."""
+        if not MAY_BE_EMPTY.isdisjoint((*self.clauses, *self.rests_on)) and all(
+            "empty" in how for _, how in self.files
+        ):
+            return False
         return any(word.startswith("absent") for _, how in self.files for word in how)
 
     @property

@@ -33,6 +33,7 @@ class FileDifference(NamedTuple):
             ``sound``: the actual file's entries are correct for its log. If segments follow, a time index ends with
             the largest timestamp.
             ``sparse`` and the suffix: the actual file has no entry, and needs none.
+            ``empty``: one side has an empty file, the other none.
             ``absent`` and the suffix: one side has no such file.
     """
 
@@ -64,6 +65,8 @@ def _how(name: str, expected: bytes | None, files: Files) -> list[str]:
             found.append("sound")
     if is_index and _used(path, expected) and not _used(path, content) and _is_finished(path, b"", files):
         found.append(f"sparse{path.suffix}")
+    if not expected and not content:
+        found.append("empty")
     if expected is None or content is None:
         found.append(f"absent{path.suffix}")
     return found

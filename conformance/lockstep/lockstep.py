@@ -300,7 +300,7 @@ class Lockstep(Generic[ObservationT, Files]):
                     if group is last:
                         self.statistics.kinds[operation.name, after[0].outcome.error, clauses] += 1
                     promised.append(scope.is_reachable_by_broker(operation, group.tracked, after))
-                    hidden.append(scope.hidden(group.tracked))
+                    hidden.append(scope.hidden(group.tracked, operation))
                 scope.track(group.tracked, operation, after[0])
             found.append(clauses)
             if prediction is not None and not step.is_corruption:
@@ -359,6 +359,7 @@ class Lockstep(Generic[ObservationT, Files]):
         if step.clauses and (foreign := participant.foreign_clauses(step.clauses[group])):
             participant.exclude_step(foreign)
         if expected == found:
+            participant.history.clear()  # the state and the files are as promised again
             return
         who = participant.implementation
         error = found[0].outcome.error

@@ -195,9 +195,14 @@ class Scope(Generic[ObservationT, Files]):
         del operation, dialect, seen, expected, actual
         return clauses
 
-    def hidden(self, tracked: Any) -> tuple[str, ...]:
-        """Return the clauses below MUST by which parts of the state came about that no state reports."""
-        del tracked
+    def hidden(self, tracked: Any, operation: Operation) -> tuple[str, ...]:
+        """Return the clauses below MUST by which parts of the state came about that no state reports, and a step uses.
+
+        Args:
+            tracked: The tracked state before the step.
+            operation: The operation of the step.
+        """
+        del tracked, operation
         return ()
 
     def follow(self, history: Any, operation: Operation, observation: ObservationT, tracked: Any) -> None:

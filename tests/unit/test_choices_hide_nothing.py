@@ -1,10 +1,19 @@
 """A choice that level must permits hides no defect."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from conformance.attribution.history import rests_on
+from conformance.attribution import TrackedIndex
+from conformance.attribution.history import hidden, rests_on
 from conformance.attribution.verdict_levels import DivergentParts, counts_at_level
-from conformance.operations import Observation, Operation, Outcome
+from conformance.experiments.mutation.choices import finds_both, pairs_of
+from conformance.implementations.mutants import implementation_of
+from conformance.implementations.mutants.choices import CHOICES
+from conformance.lockstep import Divergence
+from conformance.lockstep.decision import Decision, decide
+from conformance.lockstep.scopes.index import IndexLockstep
+from conformance.operations import Observation, Operation, Outcome, State
 
 AT_THE_LIMIT = ("AI-1", "AI-6", "AI-7", "OI-1", "OI-2", "OI-3")
 """Clauses of an append to the last slots of an index."""
@@ -38,3 +47,113 @@ def test_only_a_lack_of_space_rests_on_the_length(error, rests):
     history = {"length": frozenset({"AI-3a"})}
     found = rests_on(history, append, observed(error=error), observed(), of_length=False)
     assert list(found) == rests
+
+
+OPEN = Operation("open", ("offset", "0.index", 0, 16, True))
+FULL = Observation(Outcome(), State(2, 2, True, 16, (1,)))
+
+
+def test_a_permitted_outcome_permits_no_loss_of_entries():
+    """A resize that returns another value (AI-10) still has to keep the entries."""
+    parts = DivergentParts(("AI-10", "AI-5"), ("outcome", "state"), ("entries", "last"))
+    assert counts_at_level(parts, "must")
+    assert not counts_at_level(parts._replace(fields=("length", "full")), "must")
+
+
+@pytest.mark.parametrize(
+    ("operation", "marks"),
+    [("lookup", ()), ("entry", ()), ("append", ("AI-40",)), ("trim", ("AI-40",)), ("rename", ("AI-21b",))],
+)
+def test_a_hidden_part_concerns_only_the_operations_that_use_it(operation, marks):
+    tracked = TrackedIndex("4.4.0", drift="rewound", misnamed=operation == "rename")
+    assert hidden(tracked, Operation(operation)) == marks
+
+
+def steps_of(tmp_path, choice, *operations):
+    """Return the differences of an index with a choice, and its history after the last step."""
+    found = []
+
+    def note(divergence):
+        found.append(divergence)
+        return decide(divergence, "must", tolerated=not divergence.counts("must"))
+
+    subject = implementation_of(CHOICES[choice], "4.4.0")
+    lockstep = IndexLockstep([subject], tmp_path, on_divergence=note)
+    with lockstep.example():
+        for operation in operations:
+            lockstep.perform(operation)
+        return found, lockstep.subjects_compared[0].history.copy()
+
+
+def test_a_history_ends_when_state_and_files_are_equal_again(tmp_path):
+    steps = OPEN, Operation("append", (1, 0)), Operation("resize", (8,)), Operation("append", (2, 1))
+    found, history = steps_of(tmp_path, "offset-preallocates-more", *steps[:2])
+    assert {each.aspect for each in found} == {"state"}
+    assert history == {"length": {"AI-3a"}}
+    found, history = steps_of(tmp_path, "offset-preallocates-more", *steps)
+    assert history == {}
+    reopened = Operation("close"), Operation("write_file", ("0000000100000000",)), OPEN
+    found, history = steps_of(tmp_path, "offset-preallocates-more", *steps[:1], *reopened)
+    assert history == {}  # the file has the same length on both sides
+
+
+def test_a_difference_that_counts_leaves_no_mark(tmp_path):
+    """Only what a clause permits excuses what follows."""
+    history = {}
+    one = Divergence(
+        0, OPEN, "mine 4.4.0", "4.4.0", "kidx", ("state",), FULL, FULL, ("AI-3a", "OI-2"), ("length", "entries")
+    )
+    assert one.counts("must")
+    participant = SimpleNamespace(
+        implementation=SimpleNamespace(name="mine 4.4.0", release="4.4.0"), history=history, batched=False, active=True
+    )
+    lockstep = IndexLockstep([], tmp_path, releases=["4.4.0"], on_divergence=lambda _: Decision.CONTINUE)
+    lockstep.operations.append(OPEN)
+    differing = {"state": (FULL.state, FULL.state._replace(entries=1, length=8))}
+    lockstep._diverged(participant, "kidx", differing, ("AI-3a", "OI-2"))
+    assert participant.history == {}
+
+
+RARE = {
+    "always-says-it-deleted",
+    "checks-the-order-first",
+    "checks-the-range-first",
+    "checks-the-timestamp-first",
+    "cuts-the-partial-entry",
+    "ignores-timestamps-going-back",
+    "never-checks-fullness",
+    "other-refusal",
+    "reads-positions-unsigned",
+    "refuses-positions-going-back",
+    "reset-remembers",
+    "skips-the-zero-tail",
+    "stops-one-below-the-range",
+    "trims-whole-entries-only",
+}
+"""Defects that a hundred examples at level must do not always show, in an index without a choice either.
+
+Some need a file that was damaged, others only return another error.
+"""
+AT_THE_SAME_PLACE = {
+    ("time-uses-every-slot", "checks-fullness-always"),  # both are about the last slot of an index
+    ("transaction-remembers-the-last-record", "reads-every-version"),  # an index is not compared after it was opened
+}
+"""A choice and a defect that the choice may hide, with the reason."""
+PAIRS = [
+    pytest.param(choice, defect, id=f"{choice.name} and {defect.name}")
+    for machine in ("offset", "time", "transaction")
+    for choice, defect in pairs_of(machine)
+    if defect.name not in RARE and (choice.name, defect.name) not in AT_THE_SAME_PLACE
+]
+
+
+@pytest.mark.parametrize(("choice", "defect"), PAIRS[:: len(PAIRS) // 8])
+def test_a_choice_hides_no_defect(choice, defect):
+    assert finds_both(choice, defect, 0, examples=100)
+
+
+@pytest.mark.thorough
+@pytest.mark.in_turn(20)
+@pytest.mark.parametrize(("choice", "defect"), PAIRS)
+def test_no_choice_hides_a_defect(choice, defect):
+    assert finds_both(choice, defect, 0, examples=300)

@@ -170,8 +170,12 @@ _mapped("AI-44c", "rejected-length-closes-later", "A length that cannot be set c
     "resize", "self.dialect.resize_unmaps_first", "True")
 _mapped("AI-9", "reads-offsets-unsigned", "A stored relative offset is read as an unsigned number.",
     "_absolute_offset", START, "relative &= 0xFFFFFFFF")
-_mapped("AI-40", "failed-shrink-closes", "After a failed shrink, the index is closed.",
-    "resize", "buffer.seek(position)", "position > size and self.close_handler(); buffer.seek(position)")
+_mapped("AI-40", "failed-shrink-rejects-appends", "After a failed shrink, an append is rejected before it writes.",
+    "append", START,
+    "if self._mmap and not self._mmap.position and self.entries: raise InvalidArgumentError('rewound', None)", "offset")
+_mapped("AI-40", "failed-shrink-rejects-appends", "After a failed shrink, an append is rejected before it writes.",
+    "maybe_append", START,
+    "if self._mmap and not self._mmap.position and self.entries: raise InvalidArgumentError('rewound', None)", "time")
 
 # -- offset index --
 _mapped("AI-6", "keeps-a-slot-free", "An offset index keeps its last slot free, as a time index does.",

@@ -158,8 +158,6 @@ class IndexScope(Scope[Observation, bytes | None]):
     ) -> Collection[str]:
         """See the base class."""
         of_length = divergence.is_of_length
-        if divergence.operation.name == "open":
-            hidden = ()  # it belongs to the object that was open before
         return (*hidden, *rests_on(history, divergence.operation, expected, actual, of_length=of_length))
 
     hidden = staticmethod(hidden)
