@@ -18,8 +18,8 @@ from conformance.attribution.rules import Row
 from conformance.operations.batches import encode
 from conformance.operations.malformed_batches import is_corrupt_stream
 from kidx.errors import KidxError
+from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.records import iter_batches
-from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME
 
 if TYPE_CHECKING:
     from conformance.attribution.log_step import LogStep

@@ -25,6 +25,7 @@ from typing import Any, Final
 import google_crc32c
 
 from conformance.operations.malformed_batches import KEYS, encode_malformed
+from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME, CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH
 from kidx.records import (
     Codec,
     ControlRecordType,
@@ -35,7 +36,6 @@ from kidx.records import (
     empty_batch,
     end_transaction_marker,
 )
-from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH
 
 Batch = Mapping[str, Any]
 """A batch as described above."""

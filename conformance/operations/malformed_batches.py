@@ -5,7 +5,7 @@ These keys of a batch (:mod:`conformance.operations.batches`) make it malformed:
     {"records": [[0, 1000], [0, 900]], "header": {"record_count": 3, "attributes": 7}, "crc": false,
      "plain": [["set", 0, 200], ["cut", 2]], "payload": [["add", 3]]}
 
-``header`` sets fields of :mod:`kidx.records.layout`; in an old format, fields of the first message. ``plain`` changes
+``header`` sets fields of :mod:`kidx.layout`; in an old format, fields of the first message. ``plain`` changes
 the bytes of the records before they are compressed. ``payload`` changes the bytes after the header, which may be
 compressed. A change is ``set``, which sets the byte at a position (modulo the length), ``cut``, which removes bytes
 from the end, or ``add``, which appends zeros. Lengths and checksums are then recomputed, unless ``header`` sets them.
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import google_crc32c
 
+from kidx.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, MESSAGE_V0, MESSAGE_V1, PREFIX, RECORD_BATCH
 from kidx.records import Codec, SimpleRecord, write_batch, write_message
 from kidx.records.codecs import compress
-from kidx.records.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, MESSAGE_V0, MESSAGE_V1, PREFIX, RECORD_BATCH
 from kidx.records.record import write_record
 
 if TYPE_CHECKING:

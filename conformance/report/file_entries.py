@@ -6,8 +6,16 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.report.fields import MARK
-from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
-from kidx.records.layout import LOG_OVERHEAD, MESSAGE_V0, MESSAGE_V1, PREFIX, RECORD_BATCH
+from kidx.layout import (
+    ABORTED_TXN,
+    LOG_OVERHEAD,
+    MESSAGE_V0,
+    MESSAGE_V1,
+    OFFSET_INDEX,
+    PREFIX,
+    RECORD_BATCH,
+    TIME_INDEX,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

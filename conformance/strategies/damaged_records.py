@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.strategies import draws as st
+from kidx.layout import RECORD_BATCH, RECORD_BATCH_OVERHEAD
 from kidx.records import Codec, write_batch
 from kidx.records.batch import RecordBatchHeader
 from kidx.records.codecs import compress
-from kidx.records.layout import RECORD_BATCH, RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
     from conformance.strategies.batches import BatchPlan

@@ -140,9 +140,9 @@ def _targets(logs: list[Path], out: Path, *, force: bool) -> dict[Path, Path]:
 
 
 def _rebuild(log: Path, out: Path | None, dialect: Dialect, interval: int) -> tuple[Rebuilt, list[Path]]:
+    from kidx.producers.manager import load_producers_before  # noqa: PLC0415
     from kidx.rebuild import rebuild  # noqa: PLC0415
     from kidx.rebuild.in_place import rebuild_in_place  # noqa: PLC0415 -- keeps --help quick
-    from kidx.segment.producer_history import load_producers_before  # noqa: PLC0415
 
     producers = load_producers_before(log, dialect)
     if out is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kidx.producers.truncated_records import largest_record
+from kidx.producers.append_info import largest_record
 from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ReadableSegment(Protocol):
-    """Operations of a segment that a search needs; see :class:`kidx.segment.reader.SegmentReader`."""
+    """Operations of a segment that a search needs; see :class:`kidx.segment.segment.SegmentReader`."""
 
     @property
     def largest_timestamp(self) -> int:

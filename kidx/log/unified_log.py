@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import SEGMENT_SUFFIXES
+from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX
 from kidx.log.cleaning import Cleaner, CleanerStats, CrashPointCallback, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
-from kidx.log.errors import OffsetsOutOfOrderError, RecordTooLargeError, UnexpectedAppendOffsetError
+from kidx.log.errors import (
+    LogError,
+    OffsetOutOfRangeError,
+    OffsetsOutOfOrderError,
+    RecordTooLargeError,
+    UnexpectedAppendOffsetError,
+)
 from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
-from kidx.log.producer_append import NOTHING_VERIFIED, ProducerChanges, TransactionVerification
-from kidx.log.segmented_log import SegmentedLog
+from kidx.log.producers import NOTHING_VERIFIED, ProducerChanges, TransactionVerification, rebuild_producers
+from kidx.log.retention import delete_old_segments, delete_segments_before_start
 from kidx.log.validation import ValidationContext, checked_batches, ensure_allowed_size, validate
 from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, VerificationStateEntry
 from kidx.records import RecordBatch, iter_memory_batches
@@ -31,12 +39,15 @@ from kidx.segment import (
     system_clock,
 )
 from kidx.segment.append_info import append_info_of
+from kidx.segment.files import file_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from kidx.log.segments import Segments
 
 
-class UnifiedLog(SegmentedLog):
+class UnifiedLog:
     """Log of one partition, opened or created; a context manager that closes it as a clean shutdown does.
 
     Work that a broker does in the background is done immediately: removed files are deleted, a rolled segment counts as
@@ -57,6 +68,9 @@ class UnifiedLog(SegmentedLog):
         end_offset: the offset of the next record.
         high_watermark: offset below which everything is on all replicas; at first the start offset, see
             :meth:`update_high_watermark`.
+        watermark_has_metadata: True if the position of the batch at the high watermark is known.
+        end_place: base offset of a segment and a position in it, at which the end offset is; a read ends before it. A
+            rejected append may have written batches there.
         recovery_point: offset below which everything is on disk.
         first_unstable_offset: first offset of the earliest transaction that is open, or completed and not replicated
             yet; or None.
@@ -146,7 +160,145 @@ class UnifiedLog(SegmentedLog):
             f" {len(self.segments)} segments, dialect={self.dialect.release!r})"
         )
 
-    # -- appending ---------------------------------------------------------------------------------------------
+    def _loaded_start(self, log_start_offset: int) -> int:
+        """Return the log start after loading, given the checkpoint of it."""
+        return max(log_start_offset, self.segments.first.base_offset)
+
+    @property
+    def size(self) -> int:
+        """Size of all ``.log`` files in bytes."""
+        return sum(segment.size for segment in self.segments)
+
+    # -- offsets -------------------------------------------------------------------------------------------------------
+
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record; to set it is to move :attr:`end_place` to the end of the active segment."""
+        return self._end_offset
+
+    @end_offset.setter
+    def end_offset(self, offset: int) -> None:
+        active = self.segments.active
+        self._end_offset, self.end_place = offset, (active.base_offset, active.size)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Last stable offset: each record below it is replicated and in no open transaction."""
+        first = self.first_unstable_offset
+        return self.high_watermark if first is None else min(first, self.high_watermark)
+
+    def _update_first_unstable_offset(self) -> None:
+        """Determine the first unstable offset again (``maybeIncrementFirstUnstableOffset``).
+
+        If a transaction began before the log start, or before the log was opened, its offset is looked up. The result
+        is the log start, or from 4.0 the base offset of the batch that contains it, which may be smaller (LG-20).
+
+        Raises:
+            OffsetOutOfRangeError: the log no longer contains that offset, up to 3.7 (LG-11).
+            KidxError, OSError: the batch cannot be read.
+        """
+        first = self.producers.first_unstable
+        if first is None:
+            self.first_unstable_offset = None
+        elif first.has_metadata and first.first_offset >= self.start_offset:
+            self.first_unstable_offset = first.first_offset
+        else:
+            self.first_unstable_offset = self._offset_metadata(max(first.first_offset, self.start_offset))
+
+    def _offset_metadata(self, offset: int) -> int:
+        """Return the first offset that a read from ``offset`` reports (SEG-50), or the log end if it reads nothing."""
+        if offset > self.end_offset or self.segments.floor(offset) is None:
+            if not self.dialect.unstable_offset_must_exist:
+                return offset
+            raise OffsetOutOfRangeError(
+                f"the first unstable offset {offset} is not in {self.segments.first.base_offset}..{self.end_offset}"
+            )
+        if offset < self.end_offset:
+            for segment in self.segments.values_from(offset):
+                found = segment.read(offset, 1)
+                if found is not None:
+                    return found.message_offset
+        return self.end_offset
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, limited to the range from start to end offset, and return it.
+
+        Raises:
+            KidxError, OSError: the first unstable offset cannot be looked up.
+        """
+        # After a truncation that stopped half way, the start may be past the end (LG-11).
+        self.watermark_has_metadata = (
+            self.start_offset <= self.end_offset <= offset and self.dialect.end_has_offset_metadata
+        )
+        self.high_watermark = self.start_offset if offset < self.start_offset else min(offset, self.end_offset)
+        self.producers.on_high_watermark(self.high_watermark)
+        self._update_first_unstable_offset()
+        return self.high_watermark
+
+    def offset_snapshot(self) -> tuple[int, int, int, int]:
+        """Return start, end, high watermark and last stable offset, as a fetch gets them (``fetchOffsetSnapshot``).
+
+        The batch at the high watermark is looked up if its position is unknown. The lookup may change the high
+        watermark (LG-67, LG-79).
+
+        Raises:
+            OffsetOutOfRangeError: the log has no record at the high watermark, up to 3.7.
+            KidxError, OSError: the batch cannot be read.
+        """
+        if not self.watermark_has_metadata:
+            before, first = self.high_watermark, self.first_unstable_offset
+            self.high_watermark = self._offset_metadata(before)
+            self.watermark_has_metadata = True
+            self.producers.on_high_watermark(self.high_watermark)
+            self._update_first_unstable_offset()
+            if self.dialect.watermark_metadata_resolved_last and (first is None or before <= first):
+                return self.start_offset, self.end_offset, self.high_watermark, self.high_watermark
+        return self.start_offset, self.end_offset, self.high_watermark, self.last_stable_offset
+
+    def _set_end_offset(self, offset: int) -> None:
+        self.end_offset = offset
+        if self.high_watermark >= offset:
+            self.high_watermark, self.watermark_has_metadata = offset, True
+            self.producers.on_high_watermark(offset)
+            self._update_first_unstable_offset()
+        if self.recovery_point > offset and self.dialect.start_moves_other_offsets:
+            self.recovery_point = offset
+
+    def _set_start_offset(self, offset: int) -> None:
+        self.start_offset = offset
+        if min(self.high_watermark, self.recovery_point) >= offset or not self.dialect.start_moves_other_offsets:
+            return
+        if self.high_watermark < offset:
+            self.update_high_watermark(offset)
+        self.recovery_point = max(self.recovery_point, offset)
+
+    def delete_records(self, offset: int) -> None:
+        """Move the log start offset up to ``offset``; :meth:`delete_old_segments` deletes the files.
+
+        Raises:
+            OffsetOutOfRangeError: ``offset`` is larger than the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise OffsetOutOfRangeError(
+                f"Cannot increment the log start offset to {offset} of partition {self.directory.name}"
+                f" since it is larger than the high watermark {self.high_watermark}"
+            )
+        if offset > self.start_offset:
+            self._set_start_offset(offset)
+            self.search_start = offset
+            self.epochs.truncate_from_start(offset)
+            self.producers.on_log_start(offset)
+            self._update_first_unstable_offset()
+
+    def assign_epoch_start_offset(self, epoch: int, offset: int) -> None:
+        """Record that a leader epoch begins at ``offset``, as a new leader does.
+
+        Raises:
+            InvalidArgumentError: ``epoch`` or ``offset`` is negative.
+        """
+        self.epochs.assign(epoch, offset)
+
+    # -- appending -----------------------------------------------------------------------------------------------------
 
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, raises_epochs: bool = False
@@ -304,6 +456,193 @@ class UnifiedLog(SegmentedLog):
     def expire_producers(self) -> None:
         """Forget the producers that have been idle for too long, as a broker does periodically."""
         self.producers.remove_expired(self.clock(), self.config.producer_id_expiration_ms)
+
+    # -- rolling and truncation ----------------------------------------------------------------------------------------
+
+    def roll(self) -> LogSegment:
+        """Start a new segment at the log end (SEG-22, SEG-23).
+
+        Raises:
+            LogError: a segment of that name exists already, and it is not empty.
+            KidxError, OSError: as :meth:`LogSegment.on_become_inactive_segment`.
+        """
+        with self._operation():
+            return self._roll(0)
+
+    def _roll(self, expected_offset: int) -> LogSegment:
+        base = max(expected_offset, self.end_offset)
+        active = self.segments.active
+        if base in self.segments:
+            if active.base_offset != base or active.size > 0:
+                existing = self.segments.values_from(base)[0]
+                raise LogError(
+                    f"Trying to roll a new log segment with start offset {base} while it already exists. Existing "
+                    f"segment is {existing.kafka_text()}."
+                )
+            self._detach([active], rolling=True)
+        elif base < active.base_offset:
+            raise LogError(  # in old releases the message opens the time index of the segment that it describes (LG-68)
+                f"Trying to roll a new log segment with start offset {base} lower than start offset of the active "
+                f"segment {active.kafka_text()}"
+            )
+        else:
+            for suffix in SEGMENT_SUFFIXES:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(f"{self.directory}/{file_name(base, suffix)}")  # noqa: PTH108 -- measurable in every roll
+            active.on_become_inactive_segment()
+        segment = self._open_segment(base)
+        self.segments.add(segment)
+        self.producers.map_end_offset = base
+        self.producers.take_snapshot()
+        self._set_end_offset(self.end_offset)
+        self.recovery_point = max(self.recovery_point, base)
+        return segment
+
+    def truncate_to(self, offset: int) -> bool:
+        """Remove everything from ``offset`` on, including the whole batch that contains it.
+
+        Returns:
+            True if ``offset`` is below the end of the log.
+
+        Raises:
+            InvalidArgumentError: ``offset`` is negative.
+            KidxError, OSError: as :meth:`LogSegment.truncate_to`.
+        """
+        if offset < 0:
+            raise InvalidArgumentError(
+                f"Cannot truncate partition {self.directory.name} to a negative offset ({offset})."
+            )
+        with self._operation():
+            if offset >= self.end_offset:
+                if self.dialect.idle_truncation_truncates_epochs:
+                    self.epochs.truncate_from_end(self.end_offset)
+                return False
+            if self.segments.first.base_offset > offset:
+                self._truncate_fully(offset)
+                return True
+            later = [segment for segment in self.segments if segment.base_offset > offset]
+            if self.dialect.truncation_keeps_snapshots_first:
+                self.segments.detach(later)
+                self.segments.active.truncate_to(offset)
+                self._delete_snapshots(later)
+            else:
+                self._detach(later)
+                self.segments.active.truncate_to(offset)
+            start = min(offset, self.start_offset)
+            if self.dialect.truncation_updates_transactions:
+                self._set_end_offset(offset)
+                self._set_start_offset(start)
+            self.end_offset = offset
+            self.recovery_point = min(self.recovery_point, offset)
+            self.start_offset = start
+            self.epochs.truncate_from_end(offset)
+            self._rebuild_producers()
+            if self.dialect.truncation_updates_transactions:
+                self._update_first_unstable_offset()
+            elif self.high_watermark >= offset or self.dialect.truncation_applies_any_watermark:
+                self.update_high_watermark(self.high_watermark)
+            return True
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything and start again at ``offset``, as a follower that lags too far does.
+
+        Raises:
+            OSError: a file cannot be renamed or created.
+        """
+        with self._operation():
+            self._truncate_fully(offset)
+
+    def _truncate_fully(self, offset: int) -> None:
+        self._detach(list(self.segments))
+        self.segments.add(self._open_segment(offset))
+        if self.dialect.truncation_updates_transactions:
+            self._set_end_offset(offset)
+        self.end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.epochs.clear()
+        self.producers.truncate_fully_and_start_at(offset)
+        self.start_offset = offset
+        if self.dialect.full_truncation_moves_recovery_point:
+            self.recovery_point = offset
+        if self.dialect.full_truncation_keeps_high_watermark:
+            self._update_first_unstable_offset()
+            self.high_watermark = min(self.high_watermark, offset)
+            return
+        if not self.dialect.truncation_updates_transactions:
+            self._rebuild_producers()
+        self.update_high_watermark(offset)
+
+    @contextlib.contextmanager
+    def _operation(self) -> Iterator[None]:
+        """Delete the files of removed segments when the block ends, also after an error."""
+        try:
+            yield
+        finally:
+            self._delete_detached()
+
+    def _delete_detached(self) -> None:
+        detached = self.segments.delete_detached()
+        if detached and self.dialect.caches_snapshot_list and not self.dialect.snapshot_renamed_with_segment:
+            for segment in detached:
+                self.producers.delete_snapshot(segment.base_offset)
+
+    def _detach(self, segments: list[LogSegment], *, rolling: bool = False) -> None:
+        """Remove segments, and the snapshots at their base offsets."""
+        self.segments.detach(segments)
+        if not (rolling and self.dialect.rolling_keeps_snapshot):
+            self._delete_snapshots(segments)
+
+    def _delete_snapshots(self, segments: list[LogSegment]) -> None:
+        if self.dialect.snapshot_renamed_with_segment:
+            for segment in segments:
+                self.producers.delete_snapshot(segment.base_offset)
+
+    def _rebuild_producers(self, *, clean: bool = False) -> None:
+        rebuild_producers(
+            self.producers,
+            self.segments,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            now=self.clock(),
+            clean=clean,
+        )
+
+    # -- retention -----------------------------------------------------------------------------------------------------
+
+    def delete_old_segments(self) -> int:
+        """Apply retention by time, by size and by start offset; return the number of deleted segments.
+
+        Raises:
+            KidxError, OSError: as rolling and deleting.
+        """
+        with self._operation():
+            return delete_old_segments(self)
+
+    def delete_segments_before_start(self) -> int:
+        """Delete only the segments below the log start; return their number.
+
+        Raises:
+            KidxError, OSError: as rolling and deleting.
+        """
+        with self._operation():
+            return delete_segments_before_start(self)
+
+    def remove_oldest(self, segments: list[LogSegment]) -> None:
+        """Remove these first segments for retention; roll an empty segment first if they are all segments.
+
+        Raises:
+            KidxError, OSError: as rolling and deleting.
+        """
+        if len(segments) == len(self.segments):
+            self._roll(0)
+        following = self.segments.higher(segments[-1].base_offset)
+        start = self.segments.active.base_offset if following is None else following.base_offset
+        if self.dialect.start_moves_before_deletion:
+            self.delete_records(start)
+            self._detach(segments)
+        else:
+            self._detach(segments)
+            self.delete_records(start)
 
     # -- compaction ----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 from kidx.layout import PAGE_BYTES
 from kidx.printable import dated
 from kidx.records import NO_PARTITION_LEADER_EPOCH
-from kidx.segment.results import TimestampAndOffset
+from kidx.segment.file_records import TimestampAndOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable

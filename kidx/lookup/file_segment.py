@@ -22,14 +22,14 @@ from kidx.rebuild import rebuild
 from kidx.records import CorruptRecordError
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from kidx.segment.reader import SegmentReader
+from kidx.segment.segment import SegmentReader
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.discovery import Segment
     from kidx.index.offset import OffsetIndex
     from kidx.records import RecordBatch
-    from kidx.segment.results import TimestampAndOffset
+    from kidx.segment.file_records import TimestampAndOffset
 
 _PREFIX_BYTES: Final = 17
 """Size in bytes of a batch's first fields: if they are zeros at the end of a log, the end was never written."""

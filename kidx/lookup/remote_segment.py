@@ -15,7 +15,7 @@ from kidx.remote.stored import LOG
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.remote.stored import StoredSegment
-    from kidx.segment.reader import SegmentReader
+    from kidx.segment.segment import SegmentReader
 
 
 class RemoteFileSegment(FileSegment):

@@ -22,8 +22,8 @@ from kidx.lookup.remote_segment import RemoteFileSegment
 from kidx.printable import dated
 from kidx.records.record import NO_TIMESTAMP
 from kidx.remote.directory import add_metadata, read_remote
-from kidx.remote.lineage import chain, epochs_of, in_epoch, is_within, topic_id_in, with_records
 from kidx.remote.metadata import read_metadata
+from kidx.remote.stored import chain, epochs_of, in_epoch, is_within, topic_id_in, with_records
 from kidx.segment import TimestampAndOffset
 from kidx.storage import Store
 

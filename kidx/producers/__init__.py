@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from kidx.producers.append_info import CompletedTxn, Origin, ProducerAppendInfo, Transaction
-from kidx.producers.entry import BatchMetadata, ProducerEntry
+from kidx.producers.entry import BatchMetadata, ProducerEntry, VerificationStateEntry
 from kidx.producers.errors import (
     CoordinatorFencedError,
     CorruptSnapshotError,
@@ -24,9 +24,14 @@ from kidx.producers.errors import (
     ShortMarkerError,
     UnknownProducerError,
 )
-from kidx.producers.manager import EXPIRATION_MS, SNAPSHOT_LIMIT, SNAPSHOT_SUFFIX, ProducerStateManager, snapshot_name
-from kidx.producers.state import ProducerState
-from kidx.producers.verification import VerificationStateEntry
+from kidx.producers.manager import (
+    EXPIRATION_MS,
+    SNAPSHOT_LIMIT,
+    SNAPSHOT_SUFFIX,
+    ProducerState,
+    ProducerStateManager,
+    snapshot_name,
+)
 
 __all__ = [
     "EXPIRATION_MS",

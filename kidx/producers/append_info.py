@@ -4,35 +4,115 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kidx.errors import InvalidArgumentError
+from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
 from kidx.java_numbers import INT_MAX, to_int
 from kidx.producers.entry import BatchMetadata, ProducerEntry
 from kidx.producers.errors import (
     CoordinatorFencedError,
     InvalidTxnStateError,
+    MissingBytesError,
     OutOfOrderSequenceError,
     ProducerFencedError,
+    ShortMarkerError,
     UnknownProducerError,
 )
-from kidx.producers.markers import read_marker
-from kidx.producers.truncated_records import records_of
-from kidx.records import ControlRecordType
-from kidx.records.record import NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kidx.records import (
+    ControlRecordType,
+    EndTransactionMarker,
+    InvalidRecordError,
+    RecordError,
+    RecordSizeError,
+    TruncatedHeaderError,
+    TruncatedRecordError,
+    TruncatedStreamError,
+)
+from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PRODUCER_EPOCH, NO_SEQUENCE
 
 if TYPE_CHECKING:
-    from kidx.dialect import Dialect
-    from kidx.producers.verification import VerificationStateEntry
-    from kidx.records import EndTransactionMarker, RecordBatch
+    from collections.abc import Iterable, Iterator
 
+    from kidx.dialect import Dialect
+    from kidx.producers.entry import VerificationStateEntry
+    from kidx.records import Record, RecordBatch
+
+Item = TypeVar("Item")
+_MARKER_SIZE: Final = 6
+"""Size in bytes of a marker's value: version and coordinator epoch."""
 UNKNOWN_VERSION: Final = -1
 """Version of a transaction in an append that does not state it, such as a follower's append."""
-
 _RAISES_EPOCHS: Final = 2
 """Version of transactions in which each transaction has its own epoch."""
-
 _LAST_EPOCH: Final = (1 << 15) - 1  # the largest producer epoch: the coordinator assigns a new producer id after it
+
+
+def largest_record(configured: int, dialect: Dialect) -> int:
+    """Return the maximum size of a decompressed record: ``max.decompressed.message.bytes``, which only 4.4 applies."""
+    # A behaviour is only queried if it matters: a lockstep then runs one reference for releases that do not differ.
+    if configured < MAX_RECORD_BODY_SIZE and dialect.limits_decompressed_size:
+        return configured
+    return MAX_RECORD_BODY_SIZE
+
+
+def records_of(records: Iterable[Item], dialect: Dialect) -> Iterator[Item]:
+    """Yield the records of a batch, or values read from them.
+
+    Raises:
+        InvalidArgumentError: the size of a compressed record is negative or does not end, before 3.6 (SEG-48).
+        InvalidRecordError: a compressed stream ends inside a record, before 3.6 (SEG-49).
+        OutOfBoundsError: the key of a header ends past the batch, before 2.7 (SEG-47).
+        MissingBytesError: a record claims more bytes than are present, and was null up to 3.0.0 (SEG-46).
+        KidxError: any other error of reading records.
+    """
+    try:
+        yield from records
+    except RecordError as error:
+        raised = _as_raised(error, dialect)
+        if raised is error:
+            raise
+        raise raised from error
+
+
+def _as_raised(error: RecordError, dialect: Dialect) -> KidxError:
+    if isinstance(error, TruncatedHeaderError) and dialect.truncated_headers_are_out_of_bounds:
+        return OutOfBoundsError("a header whose key is longer than the rest of its batch", None)
+    if isinstance(error, TruncatedRecordError) and error.was_null and dialect.truncated_records_are_null:
+        return MissingBytesError("a record that is longer than the rest of its batch", None)
+    if isinstance(error, RecordSizeError) and dialect.leaks_illegal_argument_for_size:
+        return InvalidArgumentError(error.escaped)
+    if isinstance(error, TruncatedStreamError) and error.in_record and dialect.truncated_streams_are_invalid:
+        return InvalidRecordError("Incorrect declared batch size, premature EOF reached")
+    return error
+
+
+def read_marker(record: Record, dialect: Dialect) -> EndTransactionMarker:
+    """Return the marker that a control record holds.
+
+    Raises:
+        InvalidRecordError: the key is too short, a version is negative, or (before 4.1) the value is too short.
+        InvalidArgumentError: the control record has another type.
+        MissingBytesError: key or value is null.
+        ShortMarkerError: the value is too short, from 4.1 on.
+    """
+    if record.key is None:
+        raise MissingBytesError("a control record without a key", None)
+    kind = ControlRecordType.parse(record.key)
+    if kind not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        gap = " " if dialect.markers_parsed_by_generated_code else ""
+        raise InvalidArgumentError(
+            f"Invalid control record type for end transaction marker{gap}{kind.name_in(dialect)}"
+        )
+    if record.value is None:
+        raise MissingBytesError("a transaction marker without a value", None)
+    if len(record.value) < _MARKER_SIZE and dialect.markers_parsed_by_generated_code and not _is_negative(record.value):
+        raise ShortMarkerError(f"a transaction marker of {len(record.value)} bytes, which needs {_MARKER_SIZE}", None)
+    return EndTransactionMarker.parse(record)
+
+
+def _is_negative(value: bytes) -> bool:
+    """Return True if the version, which is read first, is present and negative."""
+    return len(value) >= 2 and value[0] > 127
 
 
 class Origin(Enum):
@@ -123,7 +203,7 @@ class ProducerAppendInfo:
                 failed.
             InvalidTxnStateError: a batch outside a transaction, while the producer's transaction is open.
             InvalidArgumentError: a coordinator's marker without a transaction version, from 4.2 on.
-            KidxError: an unreadable marker; see :func:`kidx.producers.markers.read_marker`.
+            KidxError: an unreadable marker; see :func:`kidx.producers.append_info.read_marker`.
         """
         if not batch.is_control:
             self._data(batch, has_metadata=has_metadata)

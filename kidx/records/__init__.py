@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from kidx.records.base import RecordBatch
 from kidx.records.batch import DefaultRecordBatch
-from kidx.records.builder import build_batch, empty_batch, end_transaction_marker
+from kidx.records.builder import build_batch, empty_batch, end_transaction_marker, write_batch, write_message
 from kidx.records.codecs import Codec
-from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -41,13 +40,14 @@ from kidx.records.record import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    ControlRecordType,
+    EndTransactionMarker,
     Header,
     Record,
     SimpleRecord,
     TimestampType,
 )
 from kidx.records.stream import file_batches, iter_batches, iter_memory_batches
-from kidx.records.writer import write_batch, write_message
 
 __all__ = [
     "NO_PARTITION_LEADER_EPOCH",

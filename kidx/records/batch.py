@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import google_crc32c
 
 from kidx.java_numbers import to_long
+from kidx.layout import (
+    ATTRIBUTE_CODEC,
+    ATTRIBUTE_CONTROL,
+    ATTRIBUTE_DELETE_HORIZON,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    ATTRIBUTE_TRANSACTIONAL,
+    CHECKSUMMED_FROM,
+    RECORD_BATCH,
+    RECORD_BATCH_OVERHEAD,
+)
 from kidx.records.base import StoredBatch
 from kidx.records.codecs import ChunkReader, Codec, ReadMode, decompress
 from kidx.records.errors import (
@@ -20,16 +30,6 @@ from kidx.records.errors import (
     TruncatedStreamError,
 )
 from kidx.records.file_bytes import Buffer, unpack
-from kidx.records.layout import (
-    ATTRIBUTE_CODEC,
-    ATTRIBUTE_CONTROL,
-    ATTRIBUTE_DELETE_HORIZON,
-    ATTRIBUTE_LOG_APPEND_TIME,
-    ATTRIBUTE_TRANSACTIONAL,
-    CHECKSUMMED_FROM,
-    RECORD_BATCH,
-    RECORD_BATCH_OVERHEAD,
-)
 from kidx.records.offset_timestamps import Item, OffsetTimestamp, all_before_first, offset_timestamp_of
 from kidx.records.record import (
     MAX_RECORD_BODY_SIZE,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class RecordBatchHeader(NamedTuple):
-    """Fields of the header, in the order of :data:`kidx.records.layout.RECORD_BATCH`, which explains them."""
+    """Fields of the header, in the order of :data:`kidx.layout.RECORD_BATCH`, which explains them."""
 
     base_offset: int
     length: int

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from kidx.java_numbers import INT_MAX, to_int, to_long
-from kidx.records.base import StoredBatch
-from kidx.records.codecs import Codec, decompress
-from kidx.records.errors import CorruptRecordError, InvalidArgumentError, InvalidRecordError, OutOfBoundsError
-from kidx.records.layout import (
+from kidx.layout import (
     ATTRIBUTE_CODEC,
     ATTRIBUTE_LOG_APPEND_TIME,
     LOG_OVERHEAD,
@@ -26,6 +23,9 @@ from kidx.records.layout import (
     PREFIX,
     SIZE_FIELD,
 )
+from kidx.records.base import StoredBatch
+from kidx.records.codecs import Codec, decompress
+from kidx.records.errors import CorruptRecordError, InvalidArgumentError, InvalidRecordError, OutOfBoundsError
 from kidx.records.offset_timestamps import OffsetTimestamp, all_before_first
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_SEQUENCE, NO_TIMESTAMP, Record, TimestampType
 

@@ -1,10 +1,8 @@
 """Tiered storage: the cache of index files that a broker fetches from remote storage (KIP-405; clauses RC)."""
 
-from kidx.remote.cache import RemoteIndexCache
-from kidx.remote.entry import CacheEntry
+from kidx.remote.cache import RemoteIndexCache, RemoteStorage
+from kidx.remote.entry import DIRECTORY, KINDS, CacheEntry, RemoteSegment, id_from_text, text_of_id
 from kidx.remote.errors import CacheError, RemoteResourceNotFoundError, RemoteStorageError
-from kidx.remote.names import DIRECTORY, KINDS, RemoteSegment, id_from_text, text_of_id
-from kidx.remote.storage import RemoteStorage
 
 __all__ = [
     "DIRECTORY",

@@ -1,28 +1,39 @@
-"""Cache of remote index files (``RemoteIndexCache``; clauses RC).
-
-Kafka removes superfluous and expired entries in background threads, and deletes their files there. This class does both
-immediately, or on request: :meth:`RemoteIndexCache.evict` and :meth:`RemoteIndexCache.delete_removed`.
-"""
+"""Cache of remote index files (``RemoteIndexCache``; clauses RC)."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError
-from kidx.remote.entry import CacheEntry, Index, entry_of, open_index
+from kidx.remote.entry import DIRECTORY, TEMPORARY, CacheEntry, Index, entry_of, open_index, text_of_id
 from kidx.remote.errors import CacheError, RemoteResourceNotFoundError, RemoteStorageError
 from kidx.remote.loading import delete, load
-from kidx.remote.names import DIRECTORY, TEMPORARY, text_of_id
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
     from kidx.index.entries import TxnIndexSearchResult
-    from kidx.remote.names import RemoteSegment
-    from kidx.remote.storage import RemoteStorage
+    from kidx.remote.entry import RemoteSegment
+
+
+class RemoteStorage(Protocol):
+    """Source of the index files of remote segments."""
+
+    def fetch_index(self, segment: RemoteSegment, kind: str) -> Iterable[bytes]:
+        """Return the content of an index file, in pieces.
+
+        Args:
+            segment: the segment of the file.
+            kind: one of :data:`kidx.remote.entry.KINDS`.
+
+        Raises:
+            RemoteResourceNotFoundError: the file does not exist.
+            RemoteStorageError: the file cannot be fetched.
+        """
 
 
 class RemoteIndexCache:

@@ -2,7 +2,7 @@
 
 ``DIR/kafka-tiered-storage/<topic>-<partition>-<topic id>/<base offset>-<segment id>.<suffix>``: a base offset has 20
 digits, an id 22 characters of base64 (``LocalTieredStorage``, ``RemoteTopicPartitionDirectory``,
-``RemoteLogSegmentFileset``). For the other layout, see :mod:`kidx.remote.objects`.
+``RemoteLogSegmentFileset``). For the other layout, see :mod:`kidx.remote.aiven`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from kidx.errors import ToolError
 from kidx.java_numbers import INT_MAX
+from kidx.remote.aiven import ObjectStore, object_segments, parse_number, parse_topic
 from kidx.remote.metadata import TOPIC
-from kidx.remote.objects import ObjectStore, object_segments, parse_number, parse_topic
 from kidx.remote.stored import ID, SUFFIXES, StoredSegment, by_segment
 from kidx.storage import Store
 
 if TYPE_CHECKING:
+    from kidx.remote.aiven import TopicId
     from kidx.remote.metadata import PartitionMetadata, RemoteLogMetadata
-    from kidx.remote.objects import TopicId
     from kidx.storage import Entry
 
 _PARTITION: Final = re.compile(rf"(?P<topic>.+)-(?P<partition>\d+)-(?P<id>{ID})", re.DOTALL | re.ASCII)

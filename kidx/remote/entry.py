@@ -1,24 +1,107 @@
-"""The three index files of one remote segment in the cache (``RemoteIndexCache.Entry``)."""
+"""Three index files of one remote segment in the cache, and their names (``RemoteIndexCache.Entry``; RC-1, RC-2)."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.errors import IllegalStateError
+from kidx.errors import IllegalStateError, InvalidArgumentError, OutOfBoundsError
 from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
 from kidx.index.transaction import TransactionIndex
-from kidx.java_numbers import INT_MAX
-from kidx.remote.names import DELETED, KINDS
+from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
+from kidx.remote.errors import InvalidNumberError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from kidx.dialect import Dialect
     from kidx.index.entries import OffsetPosition
+
+DIRECTORY: Final = "remote-log-index-cache"
+"""Name of the cache's directory below a log directory."""
+KINDS: Final = (".index", ".timeindex", ".txnindex")
+"""Kinds of files of a remote segment, in the order in which they are fetched."""
+TEMPORARY: Final = ".tmp"
+"""Suffix of a file that is being fetched."""
+DELETED: Final = ".deleted"
+"""Suffix of a file that will be deleted."""
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?\d+")
+
+
+class RemoteSegment(NamedTuple):
+    """Segment in remote storage.
+
+    Attributes:
+        start_offset: offset of the first record.
+        id: the segment's id, sixteen bytes.
+    """
+
+    start_offset: int
+    id: bytes
+
+    def file_name(self, kind: str) -> str:
+        """Return the name of a cached file; the kind is one of :data:`KINDS`."""
+        return f"{self.start_offset}_{text_of_id(self.id)}{kind}"
+
+
+def text_of_id(segment_id: bytes) -> str:
+    """Return an id as Kafka prints it: base64 of the URL alphabet without padding."""
+    return base64.urlsafe_b64encode(segment_id).decode().rstrip("=")
+
+
+def id_from_text(text: str) -> bytes:
+    """Return the id that a text encodes; the unused bits of the last character are ignored.
+
+    Raises:
+        InvalidArgumentError: the text is not base64 of sixteen bytes.
+    """
+    if not _ID.fullmatch(text):
+        raise InvalidArgumentError(f"{text!r} is not the id of a segment, which has 22 characters of base64", None)
+    return base64.urlsafe_b64decode(f"{text[:22]}==")
+
+
+def prefix_of(name: str) -> str:
+    """Return the part of a name before the first full stop: start offset and id."""
+    return name.partition(".")[0]
+
+
+def segment_id_of(name: str) -> bytes:
+    """Return the id in the name of a file, whatever follows its first full stop.
+
+    Raises:
+        OutOfBoundsError: no full stop follows the first underscore.
+        InvalidArgumentError: the part between them is not an id.
+    """
+    underscore, stop = name.find("_"), name.find(".")
+    if underscore + 1 > stop:
+        raise OutOfBoundsError(
+            f"{name!r} is not the name of a cached file: it has no full stop after an underscore", None
+        )
+    return id_from_text(name[underscore + 1 : stop])
+
+
+def start_offset_of(name: str) -> int:
+    """Return the start offset in the name of a file.
+
+    Raises:
+        OutOfBoundsError: the name has no underscore.
+        InvalidNumberError: the part before it is not a 64-bit number.
+    """
+    underscore = name.find("_")
+    if underscore < 0:
+        raise OutOfBoundsError(f"{name!r} is not the name of a cached file: it has no underscore", None)
+    number = name[:underscore]
+    if not _NUMBER.fullmatch(number) or not LONG_MIN <= int(number) <= LONG_MAX:
+        raise InvalidNumberError(f"{number!r} in the name {name!r} is not an offset", None)
+    return int(number)
+
 
 Index = OffsetIndex | TimeIndex | TransactionIndex
 
@@ -40,7 +123,7 @@ def open_index(path: Path, kind: str, start_offset: int, dialect: Dialect, *, mu
 
     Args:
         path: path of the file.
-        kind: one of :data:`kidx.remote.names.KINDS`.
+        kind: one of :data:`kidx.remote.entry.KINDS`.
         start_offset: start offset of the segment.
         dialect: rules of the broker's release.
         must_exist: True to open the file without write permission, and never to create it.
@@ -77,7 +160,7 @@ def entry_of(open_one: Callable[[str], Index], dialect: Dialect, entry_type: typ
     """Return an entry of three indexes, one of each kind, which a function opens. After an error, all are closed.
 
     Args:
-        open_one: function that opens the index of a kind in :data:`kidx.remote.names.KINDS`.
+        open_one: function that opens the index of a kind in :data:`kidx.remote.entry.KINDS`.
         dialect: rules of the broker's release.
         entry_type: class of the entry.
 

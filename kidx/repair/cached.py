@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.remote.inspection import CacheFault, faults_of
-from kidx.remote.names import DIRECTORY
+from kidx.remote.entry import DIRECTORY
+from kidx.remote.loading import CacheFault, faults_of
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

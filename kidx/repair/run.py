@@ -16,6 +16,7 @@ from kidx.discovery import Found, discover
 from kidx.errors import KidxError, ToolError
 from kidx.files import NO_SPACE
 from kidx.printable import counted, encodable
+from kidx.producers.manager import load_producers_before
 from kidx.rebuild import rebuild
 from kidx.rebuild.in_place import WORK, swap_in, work_directory
 from kidx.rebuild.lock import broker_locks, lock_owner, log_directories_of
@@ -24,7 +25,6 @@ from kidx.repair.epochs import write_epochs
 from kidx.repair.interval import Intervals, warning_of
 from kidx.repair.plan import TRANSACTIONS, Plan, RemainingFault, plan
 from kidx.repair.topic_settings import intervals_of_topics
-from kidx.segment.producer_history import load_producers_before
 from kidx.verify import Verification, verify_paths
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ Files are read in blocks, so that memory remains bounded::
 """
 
 from kidx.scan.blocks import LogBlocks, LogTail, scan_log
-from kidx.scan.entries import IndexContent, parse_index, read_index
-from kidx.scan.expected import ExpectedIndexes, expected_indexes
+from kidx.scan.entries import BulkLookup, ExpectedIndexes, IndexContent, expected_indexes, parse_index, read_index
 from kidx.scan.jit import COMPILED
-from kidx.scan.lookup import BulkLookup
 from kidx.scan.records import RecordColumns, decode_batch, decode_records
 from kidx.scan.rows import BATCH
 

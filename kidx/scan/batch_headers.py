@@ -12,7 +12,7 @@ from typing import Final
 import google_crc32c
 import numpy as np
 
-from kidx.records.layout import (
+from kidx.layout import (
     ATTRIBUTE_CODEC,
     ATTRIBUTE_CONTROL,
     CHECKSUMMED_FROM,
@@ -24,8 +24,7 @@ from kidx.records.layout import (
     RECORD_BATCH_OVERHEAD,
 )
 from kidx.scan.jit import COMPILED
-from kidx.scan.markers import control_type
-from kidx.scan.rows import CORRUPT, END, FULL, MORE, Array, WalkResult
+from kidx.scan.rows import CORRUPT, END, FULL, MORE, Array, WalkResult, control_type
 
 _V2: Final = np.dtype([(field.name, f">{field.code}") for field in RECORD_BATCH.fields])
 _TIMESTAMP_V1: Final = MESSAGE_V1.codec("timestamp")

@@ -6,19 +6,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from kidx.records.layout import (
+from kidx.layout import (
     ATTRIBUTE_CONTROL,
     CHECKSUMMED_FROM,
     LOG_OVERHEAD,
     MESSAGE_OVERHEAD_V0,
     RECORD_BATCH_OVERHEAD,
 )
-from kidx.scan import markers
+from kidx.scan import rows
 from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, load_be32, load_be64, table_crc
 from kidx.scan.jit import kernel
 from kidx.scan.rows import CORRUPT, END, FULL, MORE, ODD, Array
 
-_control_type = kernel(markers.control_type)
+_control_type = kernel(rows.control_type)
 
 
 @kernel
@@ -50,7 +50,7 @@ def _read_old(row: Any, buffer: Any, at: int, size: int, ieee: Any, checked: boo
 
 @kernel
 def _read_new(row: Any, buffer: Any, at: int, size: int, address: int, castagnoli: Any, checked: bool) -> None:
-    """Read the header of a v2 batch; ``RECORD_BATCH`` in :mod:`kidx.records.layout` has the positions of its fields.
+    """Read the header of a v2 batch; ``RECORD_BATCH`` in :mod:`kidx.layout` has the positions of its fields.
 
     ``address`` is the address of the C function for CRC-32C, or 0, and ``castagnoli`` are tables to use instead.
     """

@@ -1,9 +1,4 @@
-"""Reader of a ``.log`` file in blocks, in bounded memory.
-
-Files are read with ``pread`` into one buffer and not mapped: a mapped file that is truncated while it is read kills the
-process, and its pages count as the process's own. The buffer remains in the processor's cache while its batches are
-read, which compensates for the copy.
-"""
+"""Reader of a ``.log`` file in blocks, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,13 +7,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import google_crc32c
 import numpy as np
 
 from kidx.errors import KidxError
 from kidx.files import open_regular
+from kidx.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH, RECORD_BATCH_OVERHEAD
 from kidx.records.base import Storage
 from kidx.records.file_bytes import check_log_size
 from kidx.records.legacy import LegacyRecordBatch
@@ -33,6 +29,15 @@ LARGE_BATCH: Final = 64 << 20
 """Size in bytes above which a batch is not loaded whole. Few brokers accept batches of more than a megabyte."""
 
 _ROWS: Final = 1 << 15
+Quick = Callable[[Array, int, int, int, int], tuple[int, int]]
+"""Function that processes ordinary batches; see :meth:`LogBlocks.rows`."""
+_MOST: Final = 64 << 20
+"""Number of bytes that are searched."""
+_CHECKSUMMED: Final = 4 * _MOST
+"""Number of bytes whose checksum is computed: headers of a hostile file may all claim the rest of the file."""
+_MAGIC_AT: Final = RECORD_BATCH.field("magic").offset
+_MAGIC: Final = 2
+_ATTRIBUTES: Final = 0x7F
 
 
 @dataclass(slots=True)
@@ -51,10 +56,6 @@ class LogTail:
     file_size: int = 0
     kind: Literal["whole", "partial", "zeros", "corrupt"] = "whole"
     shrank_while_reading: bool = False
-
-
-Quick = Callable[[Array, int, int, int, int], tuple[int, int]]
-"""Function that processes ordinary batches; see :meth:`LogBlocks.rows`."""
 
 
 class LogBlocks:
@@ -240,3 +241,64 @@ def scan_log(
     with LogBlocks(path, checked=checked, compiled=compiled) as blocks:
         parts = [rows.copy() for rows in blocks]
         return np.concatenate(parts) if parts else np.zeros(0, BATCH), blocks.tail
+
+
+class HiddenBatch(NamedTuple):
+    """A whole batch that no reader reaches.
+
+    Attributes:
+        position: position of the batch in the file.
+        base_offset, last_offset: first and last offset of the batch.
+        records: number of its records.
+        size: size in bytes.
+        max_timestamp: largest timestamp in milliseconds; -1 for none.
+        attributes: the ``ATTRIBUTE_`` bits of :mod:`kidx.layout`.
+    """
+
+    position: int
+    base_offset: int
+    last_offset: int
+    records: int
+    size: int
+    max_timestamp: int
+    attributes: int
+
+
+def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBatch]:
+    """Return the batches of format 2 with a right checksum after the position at which reading a ``.log`` ends.
+
+    The search ends early in a file whose false headers would take minutes to check.
+
+    Args:
+        path: path of the log.
+        position: position at which a reader of the log stops.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    descriptor = open_regular(path)
+    try:
+        data = os.pread(descriptor, _MOST, position)
+    finally:
+        os.close(descriptor)
+    found: list[HiddenBatch] = []
+    end = 1  # no batch begins at the position itself
+    left = _CHECKSUMMED
+    for start in np.flatnonzero(np.frombuffer(data, np.uint8)[_MAGIC_AT:] == _MAGIC).tolist():
+        if start < end or start + RECORD_BATCH_OVERHEAD > len(data):
+            continue
+        header = RECORD_BATCH.struct.unpack_from(data, start)
+        base, length, _, _, crc, attributes, delta, _, max_timestamp, *_, count = header
+        after = start + LOG_OVERHEAD + length
+        is_likely = start + RECORD_BATCH_OVERHEAD <= after <= len(data) and 0 <= attributes <= _ATTRIBUTES
+        is_likely &= base >= 0 and delta >= 0
+        if not is_likely:
+            continue
+        left -= length
+        if left < 0:
+            break
+        if google_crc32c.value(data[start + CHECKSUMMED_FROM : after]) == crc & 0xFFFFFFFF:
+            numbers = base, base + delta, max(count, 0), after - start, max_timestamp, attributes
+            found.append(HiddenBatch(position + start, *numbers))
+            end = after
+    return found

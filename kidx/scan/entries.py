@@ -1,19 +1,29 @@
-"""Index files as arrays: their entries, and the bytes after them."""
+"""Entries of index files as arrays: read from a file, expected for a log, and looked up (SEG-3, SEG-4, SEG-30)."""
 
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import SWAP
 from kidx.files import pieces_with_data, regular
-from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, Layout
+from kidx.index.search import Keys, warm_search
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, WARM_SECTION_BYTES, Layout
+from kidx.scan.jit import COMPILED, kernels_loaded
 
 Array = np.ndarray[Any, Any]
+_COLUMNS: Final = {".index": ("offset", "position"), ".timeindex": ("timestamp", "offset")}
+OFFSET_ENTRY: Final = np.dtype([("offset", "i8"), ("position", "i8")])
+TIME_ENTRY: Final = np.dtype([("timestamp", "i8"), ("offset", "i8")])
+_LONG: Final = struct.Struct("=q")
+_MANY: Final = 100_000
+"""Number of lookups from which loading numba pays off."""
 
 
 def _stored(layout: Layout) -> np.dtype[Any]:
@@ -25,7 +35,6 @@ _STORED: Final = {
     ".timeindex": _stored(TIME_INDEX),
     ".txnindex": _stored(ABORTED_TXN),
 }
-_COLUMNS: Final = {".index": ("offset", "position"), ".timeindex": ("timestamp", "offset")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +132,167 @@ def parse_index(data: bytes, base_offset: int, suffix: str, *, trimmed: bool = F
         else:
             entries[name] = found[name][:used]
     return IndexContent(entries, len(found) - used, trailing, len(data), last_slot=last_slot)
+
+
+class ExpectedIndexes(NamedTuple):
+    """Entries of both indexes, with absolute offsets."""
+
+    offsets: Array  # entries of the .index, of type OFFSET_ENTRY
+    times: Array  # entries of the .timeindex, of type TIME_ENTRY
+
+
+def expected_indexes(
+    rows: Array,
+    *,
+    dialect: str | Dialect | None = None,
+    index_interval_bytes: int = 4096,
+    appends: Array | None = None,
+    finished: bool = True,
+) -> ExpectedIndexes:
+    """Return the index entries that appending batches to an empty segment, or recovering them, writes.
+
+    Args:
+        rows: array of :data:`kidx.scan.BATCH`, all batches of the log, shape (n,).
+        dialect: a release; the newest by default.
+        index_interval_bytes: the topic's setting.
+        appends: number of the first row of each append call, ascending from 0; one call per batch by default. It
+            matters up to 3.9.0 and in 4.0.0, where a follower's append call writes at most one entry.
+        finished: True to include the last entry of the ``.timeindex``, which rolling or closing the segment adds
+            (SEG-22).
+    """
+    if appends is not None and len(rows) and not dialect_of(dialect).append_per_batch:
+        calls = _merged(rows, appends)
+    else:
+        calls = {name: np.ascontiguousarray(rows[name]) for name in ("position", "last_offset", "max_timestamp")}
+        calls["owner"] = calls["last_offset"]
+    positions, timestamps = calls["position"], calls["max_timestamp"]
+    slots = _entry_slots(positions, index_interval_bytes)
+    offsets = np.empty(len(slots), OFFSET_ENTRY)
+    offsets["offset"], offsets["position"] = calls["last_offset"][slots], positions[slots]
+    return ExpectedIndexes(offsets, _times(timestamps, calls["owner"], slots, finished=finished))
+
+
+def _merged(rows: Array, appends: Array) -> dict[str, Array]:
+    """Return append calls as if each were one batch.
+
+    ``owner`` is the last offset of the first batch of the call that has the largest timestamp.
+    """
+    timestamps = np.maximum.reduceat(rows["max_timestamp"], appends)
+    ends = np.append(appends[1:], len(rows))
+    first = np.repeat(timestamps, ends - appends) == rows["max_timestamp"]
+    numbers = np.where(first, np.arange(len(rows)), len(rows))
+    owner = rows["last_offset"][np.minimum.reduceat(numbers, appends)]
+    return {
+        "position": rows["position"][appends],
+        "last_offset": rows["last_offset"][ends - 1],
+        "max_timestamp": timestamps,
+        "owner": owner,
+    }
+
+
+def _entry_slots(positions: Array, interval: int) -> Array:
+    """Return the numbers of the batches with an entry: each begins more than ``interval`` bytes after the previous."""
+    if kernels_loaded():
+        from kidx.scan import entry_kernels  # noqa: PLC0415 -- loaded already
+
+        return entry_kernels.entry_slots(positions, interval)
+    found, last = [], 0
+    while (slot := int(np.searchsorted(positions, last + interval, side="right"))) < len(positions):
+        found.append(slot)
+        last = int(positions[slot])
+    return np.array(found, np.int64)
+
+
+def _times(timestamps: Array, owners: Array, slots: Array, *, finished: bool) -> Array:
+    """Return an entry for each slot at which the largest timestamp had increased since the last entry."""
+    if not len(timestamps):
+        return np.empty(0, TIME_ENTRY)
+    running = np.maximum.accumulate(timestamps)
+    raised = np.empty(len(timestamps), bool)
+    raised[0] = running[0] > -1
+    raised[1:] = running[1:] > running[:-1]
+    first = np.maximum.accumulate(np.where(raised, np.arange(len(timestamps)), 0))
+    if finished:
+        slots = np.append(slots, len(timestamps) - 1)
+    found = running[slots]
+    retained = found > -1
+    retained[1:] &= found[1:] > found[:-1]
+    times = np.empty(int(retained.sum()), TIME_ENTRY)
+    times["timestamp"], times["offset"] = found[retained], owners[first[slots]][retained]
+    return times
+
+
+class BulkLookup:
+    """Lookups in one index, all entries of which are in memory: 16 bytes each, and 8 for the keys.
+
+    Args:
+        content: content of a ``.index`` or ``.timeindex``, from :func:`kidx.scan.read_index`.
+        base_offset: base offset of the segment.
+
+    Attributes:
+        ordered: True if keys increase strictly.
+    """
+
+    def __init__(self, content: IndexContent, base_offset: int) -> None:
+        self._dtype: Any = content.entries.dtype
+        key, value = self._dtype.names
+        self._keys = np.ascontiguousarray(content.entries[key])
+        self._values = np.ascontiguousarray(content.entries[value])
+        self._width = OFFSET_INDEX.size if key == "offset" else TIME_INDEX.size
+        # The result for a target below all entries.
+        self._none = (base_offset, 0) if key == "offset" else (-1, base_offset)
+        self.ordered = bool((self._keys[1:] > self._keys[:-1]).all())
+
+    def slots(self, targets: Array, *, compiled: bool | None = None) -> Array:
+        """Return the slot of the entry found for each target; -1 if no entry is at or below it.
+
+        Args:
+            targets: int64, shape (n,), in any order.
+            compiled: True for the compiled kernel, False for the plain one; by default the faster one for this number.
+        """
+        requested = np.ascontiguousarray(targets, np.int64)
+        if self._compiled(len(requested)) if compiled is None else compiled:
+            from kidx.scan import entry_kernels  # noqa: PLC0415 -- numba takes a second to load
+
+            return entry_kernels.lookup_slots(
+                self._keys, requested, WARM_SECTION_BYTES // self._width, ordered=self.ordered
+            )
+        if self.ordered:
+            return np.searchsorted(self._keys, requested, side="right") - 1
+        return self._search(requested)
+
+    @staticmethod
+    def _compiled(count: int) -> bool:
+        return COMPILED and (count >= _MANY or kernels_loaded())
+
+    def _search(self, targets: Array) -> Array:
+        """Return the slots found by a broker's search, over keys with the same distance as in the file."""
+        padded = np.zeros(len(self._keys), np.dtype([("key", "i8"), ("rest", f"V{self._width - _LONG.size}")]))
+        padded["key"] = self._keys
+        keys = Keys(_LONG.unpack_from, padded.tobytes(), self._width, 0)
+        found = [warm_search(keys, len(self._keys), target)[0] for target in targets.tolist()]
+        return np.array(found, np.int64)
+
+    def lookup(self, targets: Array, *, compiled: bool | None = None) -> Array:
+        """Return the results: ``offset, position`` (``.index``) or ``timestamp, offset`` (``.timeindex``), shape (n,).
+
+        As in Kafka's lookup, the result for a target below all entries is (base offset, 0) or (-1, base offset).
+        """
+        slots = self.slots(targets, compiled=compiled)
+        if self._compiled(len(slots)) if compiled is None else compiled:
+            from kidx.scan import entry_kernels  # noqa: PLC0415 -- loaded already
+
+            result: Array = entry_kernels.gather_entries(self._keys, self._values, slots, self._none).view(self._dtype)[
+                :, 0
+            ]
+            return result
+        found = np.empty(len(slots), self._dtype)
+        first, second = self._dtype.names
+        if len(self._keys):
+            below = slots < 0
+            found[first], found[second] = self._keys[slots], self._values[slots]
+            if below.any():
+                found[first][below], found[second][below] = self._none
+        else:
+            found[first], found[second] = self._none
+        return found

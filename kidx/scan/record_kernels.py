@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
+from kidx.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
 from kidx.scan.jit import kernel
 from kidx.scan.rows import END, FULL, ODD, Array
 

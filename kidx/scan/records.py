@@ -14,6 +14,7 @@ import numpy as np
 
 from kidx.errors import KidxError
 from kidx.java_text import java_text
+from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
 from kidx.records import (
     Codec,
     DefaultRecordBatch,
@@ -24,7 +25,6 @@ from kidx.records import (
     iter_memory_batches,
 )
 from kidx.records.codecs import ChunkReader, decompress
-from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
 from kidx.scan.batch_headers import walk
 from kidx.scan.rows import BATCH, FULL, ODD
 

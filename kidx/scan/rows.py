@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kidx.layout import RECORD_BATCH_OVERHEAD
+
 Array = np.ndarray[Any, Any]
 
 # fmt: off
@@ -21,7 +23,7 @@ BATCH: Final = np.dtype([
     ("base_sequence",  "i4"),  # -1 for none
     ("count",          "i4"),  # number of records; -1 in v0, v1
     ("crc",            "u4"),  # stored checksum
-    ("attributes",     "i2"),  # the ATTRIBUTE_ bits of kidx.records.layout
+    ("attributes",     "i2"),  # the ATTRIBUTE_ bits of kidx.layout
     ("producer_epoch", "i2"),  # -1 for none
     ("magic",          "i1"),  # 0, 1, 2 or any other byte in the file
     ("control",        "i1"),  # type of a control batch's first record: 0 abort, 1 commit; otherwise -1
@@ -53,3 +55,34 @@ class WalkResult(NamedTuple):
     rows: int
     stopped: int
     reason: int
+
+
+def control_type(buffer: Any, position: int, end: int) -> Any:
+    """Return the type in the key of a control batch's first record (``ControlRecordType.parse``), 0 abort, 1 commit.
+
+    The result is -1 for a type that Kafka does not have, or if the record cannot be read. The function calls no other,
+    so that numba can compile it.
+
+    Args:
+        buffer: bytes, uint8.
+        position: position of the batch in the buffer.
+        end: position after the batch.
+    """
+    at = position + RECORD_BATCH_OVERHEAD
+    for field in range(3):  # length, then a byte of attributes, timestamp delta, offset delta
+        while at < end and np.int64(buffer[at]) > 127:
+            at += 1
+        at += 2 if field == 0 else 1
+    size, shift = np.int64(0), 0
+    while at < end and shift < 35:
+        byte = np.int64(buffer[at])
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if byte < 128:
+            break
+    size >>= 1  # zigzag: a negative size, for no key at all, is odd and becomes too small
+    if size < 4 or at + 4 > end:
+        return -1
+    number = (np.int64(buffer[at + 2]) << 8) | np.int64(buffer[at + 3])
+    return number if number <= 6 else -1

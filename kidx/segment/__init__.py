@@ -20,12 +20,9 @@ from kidx.producers import (
 )
 from kidx.segment.append_info import AppendInfo, follower_append_info, leader_append_info
 from kidx.segment.config import Clock, RollParams, SegmentConfig, system_clock
-from kidx.segment.errors import SegmentOffsetOverflowError
-from kidx.segment.file_records import FileRecords
+from kidx.segment.file_records import FetchDataInfo, FileRecords, LogOffsetPosition, TimestampAndOffset
 from kidx.segment.files import SegmentFiles, file_name
-from kidx.segment.recovery import EpochCache
-from kidx.segment.results import FetchDataInfo, LogOffsetPosition, TimestampAndOffset
-from kidx.segment.segment import LogSegment
+from kidx.segment.segment import EpochCache, LogSegment, SegmentOffsetOverflowError
 
 __all__ = [
     "AppendInfo",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
 from kidx.files import open_regular, unlink
 from kidx.java_numbers import INT_MAX
-from kidx.producers.truncated_records import records_of
+from kidx.layout import RECORD_BATCH_OVERHEAD
+from kidx.producers.append_info import records_of
 from kidx.records import Buffer, RecordBatch, RecordStreamError, TruncatedFileError, iter_batches
 from kidx.records.file_bytes import FileBytes
-from kidx.records.layout import RECORD_BATCH_OVERHEAD
 from kidx.records.offset_timestamps import CachedIterable, OffsetTimestamp
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
-from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _WINDOWS_FROM: Final = 1 << 20
 """File size in bytes from which batches are read on demand; a smaller file is read whole, which is faster."""
@@ -30,6 +31,35 @@ _MAX_CACHED_RECORDS: Final = 256
 """Maximum number of records of such a batch."""
 _MAX_RESULTS: Final = 1 << 10
 """Maximum number of cached results of searches by timestamp."""
+
+
+class LogOffsetPosition(NamedTuple):
+    """Batch that contains an offset (SEG-50)."""
+
+    offset: int  # its last offset; from 4.0 on, its base offset
+    position: int  # byte position in the log
+    size: int  # bytes
+
+
+class TimestampAndOffset(NamedTuple):
+    """Result of a search by timestamp; the epoch is ``None`` if the batch states no epoch (FR-1)."""
+
+    timestamp: int  # milliseconds
+    offset: int  # of the record that was found
+    leader_epoch: int | None
+
+
+class FetchDataInfo(NamedTuple):
+    """Result of a read: ``size`` bytes of the log from ``position``.
+
+    ``message_offset`` is the requested offset; from 4.0 on, the base offset of the first batch (SEG-50).
+    ``first_entry_incomplete`` is True if the first batch is larger than the requested size.
+    """
+
+    message_offset: int
+    position: int
+    size: int
+    first_entry_incomplete: bool
 
 
 class FileRecords:

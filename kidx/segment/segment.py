@@ -1,35 +1,265 @@
-"""One segment of a log, with the appends, rolls, truncations and reads of every release (clauses SEG)."""
+"""Segment of a log: its appends, rolls, recoveries, truncations and reads in every release (clauses SEG)."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.errors import KidxError
-from kidx.index.entries import AbortedTxn, TimestampOffset
+from kidx.errors import InvalidArgumentError, KidxError
+from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
-from kidx.records import iter_memory_batches
+from kidx.producers import ProducerState
+from kidx.records import CorruptRecordError, InvalidRecordError, iter_memory_batches
+from kidx.records.record import NO_TIMESTAMP
 from kidx.segment.append_info import AppendInfo, follower_append_info
 from kidx.segment.config import Clock, RollParams, SegmentConfig, system_clock
-from kidx.segment.errors import SegmentOffsetOverflowError
-from kidx.segment.files import LOG_SUFFIX, file_name
-from kidx.segment.reader import SegmentReader
-from kidx.segment.recovery import recover
+from kidx.segment.file_records import FetchDataInfo, LogOffsetPosition, TimestampAndOffset
+from kidx.segment.files import LOG_SUFFIX, SegmentFiles, file_name
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
     from kidx.index.lazy import LazyIndex
     from kidx.index.offset import OffsetIndex
     from kidx.index.time import TimeIndex
     from kidx.index.transaction import TransactionIndex
-    from kidx.producers import CompletedTxn, ProducerState
+    from kidx.producers import CompletedTxn
+    from kidx.records import RecordBatch
     from kidx.segment.file_records import FileRecords
-    from kidx.segment.recovery import EpochCache
+
+
+class SegmentOffsetOverflowError(KidxError, OverflowError):
+    """Offset that is not within 2**31 of the segment's base (``LogSegmentOffsetOverflowException``; SEG-2)."""
+
+    kind = "offset_overflow"
+
 
 _CHUNK: Final = 1 << 20
 """Number of bytes that ``append_from_file`` copies at a time, unless one batch is larger."""
+
+_UNKNOWN: Final = TimestampOffset(NO_TIMESTAMP, -1)
+
+
+class MaxTimestamp:
+    """Largest timestamp and its offset, read from the last entry of the time index on first use.
+
+    Args:
+        time_index: function that opens the time index.
+        dialect: rules of a release. Up to 2.8, timestamp and offset are read separately. In 3.0–3.6, a pair (-1, -1),
+            which only a corrupt index contains, counts as not read.
+    """
+
+    __slots__ = ("_dialect", "_offset", "_time_index", "_timestamp")
+
+    def __init__(self, time_index: Callable[[], TimeIndex], dialect: Dialect) -> None:
+        self._time_index = time_index
+        self._dialect = dialect
+        self._timestamp: int | None = None
+        self._offset: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """True if the pair, or one half of it, has been read or set."""
+        return self._timestamp is not None or self._offset is not None
+
+    @property
+    def timestamp(self) -> int:
+        """Timestamp in milliseconds; -1 if the time index is empty. Opens the time index."""
+        if self._timestamp is not None:
+            return self._timestamp
+        last = self._time_index().last_entry
+        if self._dialect.max_timestamp_in_two_fields:
+            self._timestamp = last.timestamp
+        else:
+            self.set(last)
+        return last.timestamp
+
+    @property
+    def offset(self) -> int:
+        """Offset that belongs to the timestamp; the base offset if the time index is empty. Opens the time index."""
+        if self._offset is not None:
+            return self._offset
+        last = self._time_index().last_entry
+        if self._dialect.max_timestamp_in_two_fields:
+            self._offset = last.offset
+        else:
+            self.set(last)
+        return last.offset
+
+    @property
+    def known_timestamp(self) -> int:
+        """Timestamp if it has been read, otherwise -1. Opens nothing."""
+        return NO_TIMESTAMP if self._timestamp is None else self._timestamp
+
+    def cached(self) -> TimestampOffset | None:
+        """Return the cached pair, or None while the timestamp is unknown; an unknown offset is read from the index."""
+        if self._timestamp is None:
+            return None
+        offset = self._time_index().last_entry.offset if self._offset is None else self._offset
+        return TimestampOffset(self._timestamp, offset)
+
+    def set(self, entry: TimestampOffset) -> None:
+        """Set both values."""
+        if entry == _UNKNOWN and self._dialect.max_timestamp_may_look_unread:
+            self._timestamp = self._offset = None
+        else:
+            self._timestamp, self._offset = entry
+
+    def forget(self) -> None:
+        """Reset as ``recover`` does: the pair is read again on the next use; up to 2.8, the timestamp becomes -1."""
+        two_fields = self._dialect.max_timestamp_in_two_fields
+        self._timestamp = NO_TIMESTAMP if two_fields else None
+        if not two_fields:
+            self._offset = None
+
+
+class SegmentReader(SegmentFiles):
+    """Segment with the operations that only read it.
+
+    Args:
+        log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect: see :class:`SegmentFiles`.
+        max_record_body_size: maximum size in bytes of a record in a search by timestamp, in 4.4.
+
+    Attributes:
+        maximum: the largest timestamp and its offset (SEG-6).
+    """
+
+    def __init__(
+        self,
+        log: FileRecords,
+        lazy_offset_index: LazyIndex[OffsetIndex],
+        lazy_time_index: LazyIndex[TimeIndex],
+        txn_index: TransactionIndex,
+        base_offset: int,
+        *,
+        dialect: Dialect,
+        max_record_body_size: int = INT_MAX - 8,
+    ) -> None:
+        super().__init__(log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect=dialect)
+        self.max_record_body_size = max_record_body_size
+        self.maximum = MaxTimestamp(lazy_time_index.get, dialect)
+
+    def can_convert_to_relative_offset(self, offset: int) -> bool:
+        """Return True if the indexes can hold ``offset`` (AI-8). Opens the offset index."""
+        return self.offset_index.can_append_offset(offset)
+
+    def batches(self, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
+        """Return the batches from byte ``start`` on; see :meth:`FileRecords.batches`."""
+        return self.log.batches(start, end)
+
+    def translate_offset(self, offset: int, starting_file_position: int = 0) -> LogOffsetPosition | None:
+        """Return the batch that contains ``offset``, or else the first batch after it, or None (SEG-50).
+
+        Raises:
+            KidxError, OSError: the index or the log cannot be read.
+        """
+        start = max(self.offset_index.lookup(offset).position, starting_file_position)
+        return self.log.search_for_offset(offset, start)
+
+    def read(
+        self, start_offset: int, max_size: int, max_position: int | None = None, min_one_message: bool = False
+    ) -> FetchDataInfo | None:
+        """Return the result of a fetch from ``start_offset``, or None past the end of the log.
+
+        Args:
+            start_offset: offset of the first requested record.
+            max_size: maximum number of bytes.
+            max_position: byte position to stop at, normally the position of the high watermark; by default the log end.
+            min_one_message: True to send the first batch even if it is larger than ``max_size``.
+
+        Raises:
+            InvalidArgumentError: ``max_size`` is negative, or ``max_position`` lies before the batch.
+            KidxError, OSError: the index or the log cannot be read.
+        """
+        if max_size < 0:
+            raise InvalidArgumentError(f"Invalid max size {max_size} for log read from segment {self.log}")
+        found = self.translate_offset(start_offset)
+        if found is None:
+            return None
+        message_offset = start_offset
+        if found.offset != start_offset and self.dialect.translates_to_base_offset:
+            message_offset = found.offset
+        adjusted = max(max_size, found.size) if min_one_message else max_size
+        if adjusted == 0:
+            return FetchDataInfo(message_offset, found.position, 0, first_entry_incomplete=False)
+        limit = self.size if max_position is None else max_position
+        requested = min(to_int(limit - found.position), adjusted)
+        available = self.log.available_bytes(found.position, requested)
+        return FetchDataInfo(message_offset, found.position, available, adjusted < found.size)
+
+    def read_next_offset(self) -> int:
+        """Return the offset after the last batch, or the base offset of an empty log (SEG-40).
+
+        Raises:
+            KidxError, OSError: the index or the log cannot be read.
+        """
+        data = self.read(self.offset_index.last_offset, self.size)
+        last = None
+        if data is not None:
+            for last in self.log.batches(data.position, data.position + data.size):  # noqa: B007
+                pass
+        return self.base_offset if last is None else last.next_offset
+
+    @property
+    def has_overflow(self) -> bool:
+        """True if the last offset in the log is out of the indexes' range."""
+        following = self.read_next_offset()
+        return following > self.base_offset and not self.can_convert_to_relative_offset(to_long(following - 1))
+
+    def fetch_upper_bound_offset(self, start: OffsetPosition, fetch_size: int) -> int | None:
+        """Return the offset of the first index entry at or past ``start.position + fetch_size``, or None."""
+        found = self.offset_index.fetch_upper_bound_offset(start, fetch_size)
+        return None if found is None else found.offset
+
+    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
+        """Return the transactions that a fetch must hide; see :meth:`TransactionIndex.collect_aborted_txns`."""
+        return self.txn_index.collect_aborted_txns(fetch_offset, upper_bound_offset)
+
+    def find_offset_by_timestamp(self, timestamp: int, starting_offset: int | None = None) -> TimestampAndOffset | None:
+        """Return the first record with a timestamp ≥ ``timestamp`` and an offset ≥ ``starting_offset`` (SEG-52).
+
+        Args:
+            timestamp: milliseconds.
+            starting_offset: minimum offset; by default the base offset.
+
+        Raises:
+            KidxError, OSError: an index or the log cannot be read.
+        """
+        start = self.base_offset if starting_offset is None else starting_offset
+        entry = self.time_index.lookup(timestamp)
+        position = self.offset_index.lookup(max(entry.offset, start)).position
+        return self.log.search_for_timestamp(timestamp, position, start, self.max_record_body_size)
+
+    @property
+    def max_timestamp_so_far(self) -> TimestampOffset:
+        """Largest timestamp and the offset that belongs to it, or ``(-1, base)`` (SEG-6)."""
+        return TimestampOffset(self.maximum.timestamp, self.maximum.offset)
+
+    @property
+    def largest_record_timestamp(self) -> int | None:
+        """Largest timestamp in milliseconds, or None (SEG-53)."""
+        timestamp = self.maximum.timestamp
+        return timestamp if timestamp >= 0 else None
+
+    @property
+    def largest_timestamp(self) -> int:
+        """Largest timestamp, or else the time of the last write to the log, in milliseconds (SEG-53)."""
+        timestamp = self.maximum.timestamp
+        return timestamp if timestamp >= 0 else self.last_modified
+
+
+class EpochCache(Protocol):
+    """Start offsets of the leader epochs of a log."""
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """Last epoch, or None."""
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Record the start of an epoch."""
 
 
 class LogSegment(SegmentReader):
@@ -357,8 +587,75 @@ class LogSegment(SegmentReader):
     # -- recovery and truncation ---------------------------------------------------------------------------------
 
     def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
-        """Rebuild all indexes and truncate invalid batches; see :func:`kidx.segment.recovery.recover`."""
-        return recover(self, producer_state, epoch_cache)
+        """Rebuild or create all three indexes, and truncate the log before the first invalid batch (SEG-30, SEG-34).
+
+        Indexing also stops at a transaction marker that cannot be read, but the batch of that marker is kept.
+
+        Args:
+            producer_state: the producers as of the start of this segment; by default none are known.
+            epoch_cache: cache that the leader epochs are added to; None discards them.
+
+        Returns:
+            The number of bytes truncated from the log.
+
+        Raises:
+            SegmentOffsetOverflowError: a batch's last offset is out of the indexes' range.
+            InvalidOffsetError: an entry's offset does not follow the last one (SEG-33).
+            InvalidArgumentError: an index is full.
+            KidxError: :meth:`ProducerState.update` fails, except at an unreadable record or marker; or a header cannot
+                be read. After any error the indexes remain incomplete.
+        """
+        state = ProducerState(dialect=self.dialect) if producer_state is None else producer_state
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self.maximum.forget()
+        valid_bytes = self._index_batches(state, epoch_cache)
+        truncated = self.size - valid_bytes
+        self.log.truncate_to(valid_bytes)
+        self.offset_index.trim_to_valid_size()
+        self.time_index.maybe_append(self.maximum.timestamp, self.maximum.offset, skip_full_check=True)
+        self.time_index.trim_to_valid_size()
+        return truncated
+
+    def _index_batches(self, state: ProducerState, epoch_cache: EpochCache | None) -> int:
+        """Index every batch up to the first invalid one and return its position."""
+        valid_bytes = last_index_entry = 0
+        try:
+            for batch in self.log.batches():
+                batch.ensure_valid()
+                last = batch.last_offset
+                self.ensure_offset_in_range(last)
+                if batch.max_timestamp > self.maximum.timestamp:
+                    self.maximum.set(TimestampOffset(batch.max_timestamp, last))
+                if valid_bytes - last_index_entry > self.index_interval_bytes:
+                    self.offset_index.append(last, valid_bytes)
+                    self.time_index.maybe_append(self.maximum.timestamp, self.maximum.offset)
+                    last_index_entry = valid_bytes
+                valid_bytes += batch.size_in_bytes
+                if batch.magic >= 2:
+                    self._record_epoch(batch, epoch_cache)
+                    self._record_producer(batch, state)
+        except (CorruptRecordError, InvalidRecordError):
+            # If _record_producer raises, valid_bytes already includes the batch: as in Kafka, indexing stops but the
+            # batch is kept.
+            pass
+        return valid_bytes
+
+    def _record_epoch(self, batch: RecordBatch, cache: EpochCache | None) -> None:
+        if cache is None:
+            return
+        lowest = 1 if self.dialect.recover_ignores_epoch_zero else 0
+        epoch, latest = batch.partition_leader_epoch, cache.latest_epoch
+        if epoch >= lowest and (latest is None or epoch > latest):
+            cache.assign(epoch, batch.base_offset)
+
+    def _record_producer(self, batch: RecordBatch, state: ProducerState) -> None:
+        completed = state.update(batch)
+        if completed is not None:
+            self.update_txn_index(completed, state.last_stable_offset(completed))
+            state.complete(completed)
+        state.map_end_offset = batch.next_offset
 
     def truncate_to(self, offset: int) -> int:
         """Remove everything from the batch that contains ``offset`` on (SEG-38).

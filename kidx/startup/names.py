@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import METADATA_TOPIC, parse_partition
 from kidx.java_numbers import LONG_MAX, parse_java
-from kidx.remote.names import DIRECTORY
+from kidx.remote.entry import DIRECTORY
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

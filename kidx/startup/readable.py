@@ -23,8 +23,7 @@ import numpy as np
 from kidx.discovery import SWAP
 from kidx.java_numbers import INT_MAX, LONG_MAX
 from kidx.log.segments import CLEANED, DELETED
-from kidx.scan.blocks import LogBlocks
-from kidx.scan.hidden import hidden_batches
+from kidx.scan.blocks import LogBlocks, hidden_batches
 from kidx.startup.views import Shown, shown_by
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.remote.inspection import faults_of
-from kidx.remote.names import DIRECTORY
+from kidx.remote.entry import DIRECTORY
+from kidx.remote.loading import faults_of
 from kidx.startup.answers import Remark
 
 if TYPE_CHECKING:

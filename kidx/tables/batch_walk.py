@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from kidx.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX, RECORD_BATCH_OVERHEAD
 from kidx.records import RecordBatch, iter_batches
 from kidx.records.errors import CorruptRecordError
-from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX, RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
     from kidx.storage import RangeReader

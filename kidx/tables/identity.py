@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kidx.errors import KidxError
-from kidx.remote.lineage import METADATA
+from kidx.remote.stored import METADATA
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.log_directory import topic_id_in
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
-from kidx.records.layout import RECORD_BATCH_OVERHEAD
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, RECORD_BATCH_OVERHEAD, TIME_INDEX
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

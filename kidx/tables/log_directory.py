@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import CLEANED_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES, START_OFFSETS
-from kidx.remote.lineage import topic_id_of
+from kidx.remote.stored import topic_id_of
 
 if TYPE_CHECKING:
     from kidx.storage import Entry, Store

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from kidx.discovery import EPOCHS, parse_partition
 from kidx.errors import InvalidArgumentError, ToolError
 from kidx.remote.directory import add_metadata, read_remote
-from kidx.remote.lineage import METADATA, before_local, topic_id_of
 from kidx.remote.metadata import TOPIC, read_metadata
-from kidx.remote.stored import LOG, epoch_entries
+from kidx.remote.stored import LOG, METADATA, before_local, epoch_entries, topic_id_of
 from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory, topic_id_in
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from kidx.errors import KidxError
 from kidx.files import read_range
 from kidx.findings import Fault
+from kidx.layout import ATTRIBUTE_CONTROL
 from kidx.printable import dated, looks_like_seconds
 from kidx.records import iter_batches
-from kidx.records.layout import ATTRIBUTE_CONTROL
 from kidx.scan.blocks import LogBlocks
 
 if TYPE_CHECKING:

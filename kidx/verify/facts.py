@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from kidx.java_numbers import INT_MAX
-from kidx.records.layout import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
-from kidx.scan.hidden import HiddenBatch, hidden_batches
+from kidx.layout import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+from kidx.scan.blocks import HiddenBatch, hidden_batches
 from kidx.scan.rows import BATCH
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Verification of remote storage: its files are sound, and remote and local segments together have all offsets.
 
 The files of a remote segment are verified like local files. A broker reads only the remote segments whose leader
-epochs belong to the log (:mod:`kidx.remote.lineage`); remote storage may have others after an election, or after a
+epochs belong to the log (:mod:`kidx.remote.stored`); remote storage may have others after an election, or after a
 copy that failed.
 """
 
@@ -20,9 +20,8 @@ from kidx.errors import ToolError
 from kidx.findings import HARMLESS, Fault, Finding, Verdict, in_order
 from kidx.log.epochs import read_epochs
 from kidx.remote.directory import RemoteDirectory, StoredPartition, add_metadata, read_remote, without_local
-from kidx.remote.lineage import epochs_of, is_within, topic_id_in, with_records
 from kidx.remote.metadata import TOPIC, read_metadata
-from kidx.remote.stored import LOG, StoredSegment
+from kidx.remote.stored import LOG, StoredSegment, epochs_of, is_within, topic_id_in, with_records
 from kidx.storage import Store
 from kidx.verify.leaving_out import without_marked
 from kidx.verify.remote_segment import RemoteVerifier, segment_of

@@ -12,9 +12,8 @@ from kidx.discovery import INDEX_SUFFIXES, LOG, Segment, discover
 from kidx.errors import InvalidArgumentError
 from kidx.files import signature_of
 from kidx.findings import HARMLESS, Fault
-from kidx.layout import TIME_INDEX
+from kidx.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, RECORD_BATCH_OVERHEAD, TIME_INDEX
 from kidx.printable import counted
-from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, RECORD_BATCH_OVERHEAD
 from kidx.scan.blocks import LogBlocks, LogTail
 from kidx.scan.entries import Array, IndexContent, parse_index, read_index
 from kidx.verify import offset_rules, time_rules

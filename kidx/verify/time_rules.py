@@ -26,9 +26,9 @@ from kidx.errors import KidxError
 from kidx.files import read_range
 from kidx.findings import Fault
 from kidx.index.entries import TimestampOffset
+from kidx.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
 from kidx.records import iter_batches
-from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
-from kidx.scan.expected import TIME_ENTRY
+from kidx.scan.entries import TIME_ENTRY
 from kidx.verify.offset_rules import check_base, check_size
 
 if TYPE_CHECKING:

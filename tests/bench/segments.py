@@ -14,9 +14,9 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
+from kidx.layout import CHECKSUMMED_FROM, RECORD_BATCH
 from kidx.records import SimpleRecord, build_batch
-from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
-from kidx.scan.expected import expected_indexes
+from kidx.scan.entries import expected_indexes
 from kidx.scan.rows import BATCH
 
 FIRST_TIMESTAMP = 1_700_000_000_000

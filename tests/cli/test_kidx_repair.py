@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from kidx.dialect import dialect_of
+from kidx.producers.manager import load_producers_before
 from kidx.rebuild import rebuild
 from kidx.repair import advice
-from kidx.segment.producer_history import load_producers_before
 from kidx.verify import verify_paths
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"

@@ -15,7 +15,7 @@ import pytest
 from conformance.scratch import scratch_directory
 from kidx import OffsetIndex, TimeIndex
 from kidx.records import Codec, EndTransactionMarker, TimestampType, build_batch, end_transaction_marker
-from kidx.records.control import ControlRecordType
+from kidx.records.record import ControlRecordType
 from kidx.segment import LogSegment, SegmentConfig
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -16,7 +16,7 @@ from conformance.operations import Operation
 from conformance.operations.batches import encode
 from conformance.scratch import scratch_directory
 from conformance.strategies.leader import CLAIMED
-from kidx.records.layout import RECORD_BATCH_OVERHEAD
+from kidx.layout import RECORD_BATCH_OVERHEAD
 
 pytestmark = pytest.mark.jvm
 

@@ -13,9 +13,9 @@ from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
 from conformance.strategies.leader import CLAIMED
+from kidx.layout import CHECKSUMMED_FROM, RECORD_BATCH_OVERHEAD
 from kidx.records import Codec, SimpleRecord, build_batch, write_batch
 from kidx.records.codecs import compress
-from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH_OVERHEAD
 from kidx.records.record import write_record
 
 pytestmark = pytest.mark.jvm

@@ -7,7 +7,7 @@ import pytest
 from kidx.errors import InvalidArgumentError
 from kidx.records import Codec
 from kidx.records.codecs import decompress, decompress_all
-from kidx.records.codecs.chunked import ChunkedStreamReader
+from kidx.records.codecs.streams import ChunkedStreamReader
 
 
 def source(*blocks: bytes) -> ChunkedStreamReader:

@@ -3,9 +3,9 @@
 import pytest
 from startups import RELEASE, fill_partitions, log, start, stop_cleanly, write_offsets
 
-from kidx.records.layout import LOG_OVERHEAD, RECORD_BATCH
-from kidx.scan import hidden
-from kidx.scan.hidden import hidden_batches
+from kidx.layout import LOG_OVERHEAD, RECORD_BATCH
+from kidx.scan import blocks
+from kidx.scan.blocks import hidden_batches
 from kidx.verify import verify_paths
 
 
@@ -72,8 +72,8 @@ def test_false_headers_that_all_claim_the_rest_of_the_file_have_few_checksums(tm
     )
     path.write_bytes(b"".join(headers).ljust(size, b"\0"))
     lengths = []
-    monkeypatch.setattr(hidden, "_CHECKSUMMED", 4 * size)
-    monkeypatch.setattr(hidden.google_crc32c, "value", lambda data: lengths.append(len(data)) or -1)
+    monkeypatch.setattr(blocks, "_CHECKSUMMED", 4 * size)
+    monkeypatch.setattr(blocks.google_crc32c, "value", lambda data: lengths.append(len(data)) or -1)
     assert hidden_batches(path, 0) == []
     assert 3 * size < sum(lengths) <= 4 * size
 

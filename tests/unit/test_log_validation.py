@@ -9,7 +9,7 @@ from kidx.dialect import DIALECTS, dialect_of
 from kidx.errors import InvalidArgumentError, OutOfBoundsError
 from kidx.log import InvalidTimestampError, LogConfig, RecordValidationError, SkippedRecordError
 from kidx.log.validation import ValidationContext, checked_batches, validate
-from kidx.log.validation.records import is_too_far
+from kidx.log.validation.checks import is_too_far
 from kidx.records import Codec, CorruptRecordError, InvalidRecordError, TimestampType, iter_memory_batches
 
 NOW = 10_000

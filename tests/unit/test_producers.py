@@ -21,8 +21,7 @@ from kidx.producers import (
     UnknownProducerError,
     snapshot_name,
 )
-from kidx.producers.hash_order import HashOrder, in_hash_order
-from kidx.producers.snapshot import decode
+from kidx.producers.snapshot import HashOrder, decode, in_hash_order
 from kidx.records import (
     ControlRecordType,
     EndTransactionMarker,

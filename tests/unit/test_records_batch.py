@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
+from kidx.layout import RECORD_BATCH
 from kidx.log.validation.partial_record import read_before_3_6, read_since_3_6
 from kidx.records import (
     Codec,
@@ -29,7 +30,6 @@ from kidx.records import (
     write_batch,
 )
 from kidx.records.codecs import ReadMode, compress
-from kidx.records.layout import RECORD_BATCH
 from kidx.records.record import increment_sequence, write_record
 
 blobs = st.none() | st.binary(max_size=300)

@@ -9,8 +9,8 @@ import aiokafka.record.default_records as aiokafka_v2
 import aiokafka.record.legacy_records as aiokafka_legacy
 import pytest
 
+from kidx.layout import MESSAGE_V0, MESSAGE_V1, RECORD_BATCH
 from kidx.records import Codec, TimestampType, build_batch, iter_memory_batches
-from kidx.records.layout import MESSAGE_V0, MESSAGE_V1, RECORD_BATCH
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python 3.0 reads its schemas in a deprecated way

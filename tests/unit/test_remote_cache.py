@@ -25,9 +25,8 @@ from kidx.remote import (
     id_from_text,
     text_of_id,
 )
-from kidx.remote.entry import open_index
+from kidx.remote.entry import open_index, segment_id_of, start_offset_of
 from kidx.remote.errors import InvalidNumberError
-from kidx.remote.names import segment_id_of, start_offset_of
 
 ID = "b-_UbGhWQSyTrDfNnQxAAw"
 SEGMENT = RemoteSegment(100, id_from_text(ID))

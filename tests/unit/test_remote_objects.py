@@ -15,8 +15,8 @@ from remote_tier import TOPIC_ID, copy_segments, delete_local
 import kidx
 from kidx.errors import ToolError
 from kidx.lookup import TieredLog
+from kidx.remote.aiven import ManifestError, parse_manifest
 from kidx.remote.directory import read_remote
-from kidx.remote.manifest import ManifestError, parse_manifest
 from kidx.verify.remote import verify_remote
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -11,7 +11,7 @@ from remote_tier import TOPIC_ID, bases_of, copy_segments, delete_local, id_of
 from kidx.errors import ToolError
 from kidx.lookup import ReadOnlyLog, TieredLog, explain_across_tiers, explain_offset
 from kidx.remote.directory import parse_remote_partition, read_remote
-from kidx.remote.lineage import is_within, with_records
+from kidx.remote.stored import is_within, with_records
 from kidx.verify.remote import verify_remote
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -30,7 +30,7 @@ from kidx.cli import main
 from kidx.dialect import dialect_of
 from kidx.findings import Finding
 from kidx.records import build_batch
-from kidx.records.control import ControlRecordType
+from kidx.records.record import ControlRecordType
 from kidx.report.page import About, render
 from kidx.startup import predict
 from kidx.startup.brokers import brokers_of

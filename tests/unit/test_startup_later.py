@@ -15,7 +15,7 @@ from kidx.errors import ToolError
 from kidx.log import LogConfig, UnifiedLog
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
-from kidx.records.control import ControlRecordType
+from kidx.records.record import ControlRecordType
 from kidx.repair import repair_paths
 from kidx.startup import running
 from kidx.startup.settings import Settings, read_properties

@@ -13,8 +13,7 @@ from kidx.rebuild import rebuild
 from kidx.records import Codec, SimpleRecord, build_batch
 from kidx.scan import LogBlocks, parse_index, scan_log
 from kidx.scan import blocks as blocks_module
-from kidx.scan.entries import read_index
-from kidx.scan.expected import OFFSET_ENTRY, TIME_ENTRY, expected_indexes
+from kidx.scan.entries import OFFSET_ENTRY, TIME_ENTRY, expected_indexes, read_index
 from kidx.segment import LogSegment, SegmentConfig
 from kidx.verify.facts import Gatherer
 
@@ -97,7 +96,7 @@ def test_any_log_and_any_entries_have_equal_facts(tmp_path_factory, content, dat
 
 @pytest.fixture(params=[True, False], ids=["compiled", "plain"])
 def kernels(request, monkeypatch):
-    monkeypatch.setattr("kidx.scan.expected.kernels_loaded", lambda: request.param)
+    monkeypatch.setattr("kidx.scan.entries.kernels_loaded", lambda: request.param)
 
 
 @pytest.mark.usefixtures("kernels")

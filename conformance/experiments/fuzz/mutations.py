@@ -16,9 +16,8 @@ import google_crc32c
 from hypothesis import strategies as st
 
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, Layout
-from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
-from kidx.records.layout import LOG_OVERHEAD as _LOG_OVERHEAD
+from kidx.layout import ABORTED_TXN, CHECKSUMMED_FROM, OFFSET_INDEX, RECORD_BATCH, TIME_INDEX, Layout
+from kidx.layout import LOG_OVERHEAD as _LOG_OVERHEAD
 
 LARGEST: Final = 1 << 16
 """Maximum size in bytes of a content, which limits the memory."""

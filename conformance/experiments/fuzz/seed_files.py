@@ -15,7 +15,7 @@ from kidx.records import (
     end_transaction_marker,
     write_message,
 )
-from kidx.records.control import ControlRecordType
+from kidx.records.record import ControlRecordType
 
 BASE_OFFSET: Final = 5
 """Base offset of all files; it is not 0, so that relative and absolute offsets differ."""

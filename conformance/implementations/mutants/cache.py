@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx.errors import CorruptIndexError, KidxError
 from kidx.remote import CacheEntry, CacheError, RemoteIndexCache, RemoteSegment
-from kidx.remote.entry import close_unchanged
-from kidx.remote.names import DELETED, KINDS, TEMPORARY
+from kidx.remote.entry import DELETED, KINDS, TEMPORARY, close_unchanged
 
 if TYPE_CHECKING:
     from kidx.remote.entry import Index

@@ -12,7 +12,7 @@ from conformance.implementations.mutants.registry import START, Row, defect, pla
 from kidx.segment import LogSegment, ProducerState
 
 if TYPE_CHECKING:
-    from kidx.segment.recovery import EpochCache
+    from kidx.segment.segment import EpochCache
 
 # fmt: off
 plant(

@@ -5,13 +5,8 @@ The cleaned segments and their index files follow entirely from the segments bef
 
 from __future__ import annotations
 
-from kidx.log.cleaning.buffers import CleanerBuffer
-from kidx.log.cleaning.cleanable_range import cleanable_range
-from kidx.log.cleaning.cleaner import Cleaner, CrashPointCallback
-from kidx.log.cleaning.filtering import RecordFilter
-from kidx.log.cleaning.offset_map import OffsetMap
-from kidx.log.cleaning.stats import CleanerStats
-from kidx.log.cleaning.transactions import CleanedTransactions
+from kidx.log.cleaning.cleaner import Cleaner, CrashPointCallback, cleanable_range
+from kidx.log.cleaning.filtering import CleanedTransactions, CleanerBuffer, CleanerStats, OffsetMap, RecordFilter
 
 __all__ = [
     "CleanedTransactions",

@@ -2,24 +2,234 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import heapq
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import IllegalStateError
-from kidx.producers.truncated_records import largest_record, records_of
-from kidx.records import RecordBatch, SimpleRecord, TimestampType, build_batch, empty_batch
+from kidx.layout import LOG_OVERHEAD, PREFIX
+from kidx.producers.append_info import largest_record, records_of
+from kidx.records import (
+    ControlRecordType,
+    CorruptRecordError,
+    RecordBatch,
+    SimpleRecord,
+    TimestampType,
+    build_batch,
+    empty_batch,
+    iter_memory_batches,
+)
 from kidx.records.record import NO_PRODUCER_ID, NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from kidx.dialect import Dialect
-    from kidx.log.cleaning.offset_map import OffsetMap
-    from kidx.log.cleaning.stats import CleanerStats
-    from kidx.log.cleaning.transactions import CleanedTransactions
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kidx.dialect import Decompressor, Dialect
+    from kidx.index.entries import AbortedTxn
+    from kidx.index.transaction import TransactionIndex
     from kidx.producers import ProducerEntry
     from kidx.records import Record
+    from kidx.segment import LogSegment
 
+LARGEST_MESSAGE: Final = 1_048_588
+"""Default of the broker's ``message.max.bytes``: the buffer may grow to this size, or to the topic's maximum."""
+
+LOAD_FACTOR: Final = 0.9
+"""``log.cleaner.io.buffer.load.factor``: fraction of the map that is filled."""
 _NEWEST_MAGIC: Final = 2
+
+
+class Chunk(NamedTuple):
+    """Part of a segment.
+
+    Attributes:
+        data: the bytes.
+        bytes_left: number of bytes from the start of ``data`` to the end of the segment.
+        decompressor: codec libraries that read the records; kidx's libraries if None.
+    """
+
+    data: bytes
+    bytes_left: int
+    decompressor: Decompressor | None
+
+    @property
+    def batches(self) -> Iterator[RecordBatch]:
+        """Batches that are complete."""
+        return iter_memory_batches(self.data, decompressor=self.decompressor)
+
+
+class CleanerBuffer:
+    """Buffers for reading and writing, which have the same size.
+
+    Args:
+        size: initial size in bytes, used as long as each batch fits.
+        largest: maximum size of a batch in bytes, set by the topic.
+
+    Attributes:
+        capacity: current size in bytes.
+    """
+
+    def __init__(self, size: int, largest: int) -> None:
+        self._size = size
+        self._largest = largest
+        self.capacity = size
+
+    def read(self, segment: LogSegment, position: int) -> Chunk:
+        """Return the bytes from a position on, as many as fit in the buffer.
+
+        Raises:
+            OSError: the log cannot be read.
+        """
+        data = segment.log.read_bytes(position, min(self.capacity, segment.size - position))
+        return Chunk(data, segment.size - position, segment.log.dialect.decompressor)
+
+    def grow(self, chunk: Chunk) -> None:
+        """Grow the buffer to the batch that the chunk begins with, or at least to a larger size.
+
+        Raises:
+            IllegalStateError: the chunk begins with no batch, or the batch exceeds the maximum size.
+            CorruptRecordError: the batch is longer than the rest of the segment.
+        """
+        limit = self._largest
+        if self.capacity >= limit:
+            limit = self._size_of_first(chunk)
+        limit = max(limit, LARGEST_MESSAGE)
+        if self.capacity >= limit:
+            raise IllegalStateError(f"This log contains a message larger than maximum allowable size of {limit}.")
+        self.capacity = min(self.capacity * 2, limit)
+
+    def _size_of_first(self, chunk: Chunk) -> int:
+        if len(chunk.data) < PREFIX.size:
+            raise IllegalStateError("Could not determine next batch size")
+        size = LOG_OVERHEAD + int.from_bytes(chunk.data[8:LOG_OVERHEAD], signed=True)
+        if size <= 0:
+            raise IllegalStateError(f"Invalid batch size {size}")
+        if size <= self.capacity:
+            raise IllegalStateError(f"Batch size {size} < buffer size {self.capacity}, but not processed")
+        if size > chunk.bytes_left:
+            raise CorruptRecordError(
+                f"Log segment may be corrupt, batch size {size} > {chunk.bytes_left} bytes left in segment"
+            )
+        return size
+
+    def restore(self) -> None:
+        """Reset the buffer to its initial size."""
+        self.capacity = min(self.capacity, self._size)
+
+
+class CleanedTransactions:
+    """State of the transactions at a reader's position in the log.
+
+    Attributes:
+        index: transaction index of the output segment; gets the aborted transactions of which a batch was present.
+    """
+
+    def __init__(self) -> None:
+        self.index: TransactionIndex | None = None
+        self._committed: set[int] = set()
+        self._aborted: dict[int, tuple[AbortedTxn, list[int]]] = {}
+        self._ahead: list[tuple[int, int, AbortedTxn]] = []
+        self._number = count()
+
+    def expect(self, aborted: Iterable[AbortedTxn]) -> None:
+        """Add aborted transactions that the next batches may belong to."""
+        for transaction in aborted:
+            heapq.heappush(self._ahead, (transaction.first_offset, next(self._number), transaction))
+
+    def _begin_until(self, offset: int) -> None:
+        while self._ahead and self._ahead[0][0] <= offset:
+            transaction = heapq.heappop(self._ahead)[2]
+            self._aborted.setdefault(transaction.producer_id, (transaction, []))
+
+    def is_discardable(self, batch: RecordBatch) -> bool:
+        """Return True if the next batch of the log belongs to an aborted transaction, or is a marker without a batch.
+
+        Raises:
+            KidxError: the record of a marker cannot be read.
+        """
+        self._begin_until(batch.last_offset)
+        if batch.is_control:
+            return self._is_marker_discardable(batch)
+        if not batch.is_transactional:
+            return False
+        aborted = self._aborted.get(batch.producer_id)
+        if aborted is None:
+            self._committed.add(batch.producer_id)
+            return False
+        aborted[1].append(batch.last_offset)
+        return True
+
+    def _is_marker_discardable(self, batch: RecordBatch) -> bool:
+        record = next(iter(batch), None)
+        if record is None:
+            return True
+        kind = ControlRecordType.parse(record.key)
+        if kind is ControlRecordType.ABORT:
+            aborted = self._aborted.pop(batch.producer_id, None)
+            if aborted is None or not aborted[1]:
+                return True
+            if self.index is not None:
+                self.index.append(aborted[0])
+            return False
+        if kind is ControlRecordType.COMMIT:
+            known = batch.producer_id in self._committed
+            self._committed.discard(batch.producer_id)
+            return not known
+        return False
+
+
+class OffsetMap:
+    """Map from key to its newest offset.
+
+    Args:
+        slots: number of slots of the map.
+
+    Attributes:
+        latest: offset up to which the records are mapped; -1 at first.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._max_entries = int(slots * LOAD_FACTOR)
+        self._offsets: dict[bytes, int] = {}
+        self.latest = -1
+
+    @property
+    def is_full(self) -> bool:
+        """True if the map accepts no further entry, not even for a known key (CL-3)."""
+        return len(self._offsets) >= self._max_entries
+
+    def put(self, key: bytes, offset: int) -> None:
+        """Map a key to ``offset``, which is its newest so far."""
+        self._offsets[key] = offset
+        self.latest = offset
+
+    def get(self, key: bytes) -> int:
+        """Return the newest offset of a key, or -1 if it is not mapped."""
+        return self._offsets.get(key, -1)
+
+
+@dataclass(slots=True)
+class CleanerStats:
+    """Statistics of one round of cleaning (``CleanerStats``).
+
+    Attributes:
+        next_dirty_offset: offset at which the next round begins.
+        map_records_read, map_bytes_read: records and bytes read to build the offset map.
+        records_read, bytes_read: records and bytes read to copy segments; a batch that is discarded as a whole counts
+            only its bytes.
+        records_written, bytes_written: records and bytes retained.
+        keyless: records without a key, which cannot be retained.
+    """
+
+    next_dirty_offset: int = 0
+    map_records_read: int = 0
+    map_bytes_read: int = 0
+    records_read: int = 0
+    bytes_read: int = 0
+    records_written: int = 0
+    bytes_written: int = 0
+    keyless: int = 0
 
 
 @dataclass(slots=True)

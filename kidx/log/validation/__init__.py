@@ -6,8 +6,7 @@ whose records remain unchanged gets its final header in place. Other batches are
 
 from __future__ import annotations
 
-from kidx.log.validation.analysis import checked_batches, ensure_allowed_size
-from kidx.log.validation.context import ValidationContext
+from kidx.log.validation.checks import ValidationContext, checked_batches, ensure_allowed_size
 from kidx.log.validation.validator import Validated, validate
 
 __all__ = ["Validated", "ValidationContext", "checked_batches", "ensure_allowed_size", "validate"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kidx.records.codecs.chunk_reader import ChunkReader
 from kidx.records.codecs.codec import (
     MAX_BORROWED_BYTES,
     Codec,
@@ -13,6 +12,7 @@ from kidx.records.codecs.codec import (
     decompress,
     decompress_all,
 )
+from kidx.records.codecs.streams import ChunkReader
 
 __all__ = [
     "MAX_BORROWED_BYTES",

@@ -6,8 +6,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.records.codecs import gzip, lz4, snappy, zstd
-from kidx.records.codecs.chunk_reader import ChunkReader
-from kidx.records.codecs.chunked import ChunkedStreamReader
+from kidx.records.codecs.streams import ChunkedStreamReader, ChunkReader
 from kidx.records.errors import InvalidArgumentError, RecordStreamError, StreamUnderflowError, UnsupportedCodecError
 
 if TYPE_CHECKING:
