@@ -110,7 +110,7 @@ class Comparison:
     def truncation(self, leader: Replica) -> int:
         """Return the offset to which the other replica truncates its log if one becomes the leader.
 
-        It asks the leader for the end of its own latest epoch (KIP-101, KIP-279), until both know the epoch.
+        It asks the leader where its latest epoch ends (KIP-101, KIP-279), until both know the epoch.
         """
         follower = self.two if leader is self.one else self.one
         epoch = follower.latest_epoch
