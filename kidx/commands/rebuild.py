@@ -76,8 +76,11 @@ def _intervals(logs: list[Path], given: int | None) -> dict[Path, int]:
     """Return the interval of each log: the given one, or one inferred from indexes and topic settings."""
     if given is not None:
         return dict.fromkeys(logs, given)
-    from kidx.repair.interval import Intervals, warning_of  # noqa: PLC0415 -- numpy is only loaded to work
-    from kidx.repair.topic_settings import intervals_of_topics  # noqa: PLC0415
+    from kidx.repair.interval import (  # noqa: PLC0415 -- numpy is only loaded to work
+        Intervals,
+        intervals_of_topics,
+        warning_of,
+    )
     from kidx.verify import verify_segment  # noqa: PLC0415
 
     directories = list(dict.fromkeys(log.absolute().parent for log in logs))

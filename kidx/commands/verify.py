@@ -238,7 +238,7 @@ def verify_command(
         return _report(request, result, engine, findings, html, form, cast("Gravity", fail_on), quiet, verbose)
     except ToolError as error:
         if form == "nagios":
-            from kidx.startup.monitoring import nagios_line  # noqa: PLC0415 -- numpy is only loaded to work
+            from kidx.startup.gravity import nagios_line  # noqa: PLC0415 -- numpy is only loaded to work
 
             say(nagios_line("CRITICAL", str(error), {}))
         raise
@@ -276,11 +276,11 @@ def _report(
     if form == "json":
         say_json(result.to_json() | ({"start": start.to_json()} if start else {}))
     elif form == "prometheus":
-        from kidx.startup.monitoring import prometheus  # noqa: PLC0415
+        from kidx.startup.gravity import prometheus  # noqa: PLC0415
 
         say(*prometheus(result, start, time.time()).splitlines())
     elif form == "nagios":
-        from kidx.startup.monitoring import nagios  # noqa: PLC0415
+        from kidx.startup.gravity import nagios  # noqa: PLC0415
 
         answer = _alone(start.line if start else "", "")
         say(nagios(result, start, code, "; ".join([_verdict_line(result, start), *answer])))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kidx.lookup.explain import Explanation, explain_offset, explain_timestamp
-from kidx.lookup.explain_tiers import explain_across_tiers
+from kidx.lookup.explain import Explanation, explain_across_tiers, explain_offset, explain_timestamp
 from kidx.lookup.read_only_log import ReadOnlyLog
 from kidx.lookup.tiered_log import TieredLog
 

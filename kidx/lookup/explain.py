@@ -1,7 +1,8 @@
 """Path of one lookup, step by step: segment, time index, offset index, batches, record, result.
 
 The steps use the same parts as the search itself (``SegmentReader.find_offset_by_timestamp``,
-``FileRecords.search_for_timestamp``), and record what those parts do.
+``FileRecords.search_for_timestamp``), and record what those parts do. A lookup by time across tiers has the segments of
+each tier, up to the record.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kidx.index.time import TimeIndex
     from kidx.lookup.file_segment import FileSegment
     from kidx.lookup.read_only_log import ReadOnlyLog
+    from kidx.lookup.tiered_log import TieredLog
     from kidx.records import OffsetTimestamp, RecordBatch
 
 
@@ -276,3 +278,25 @@ def count(explanation: Explanation, log: ReadOnlyLog) -> None:
             explanation.bytes_without_index += explanation.batches[-1].position + explanation.batches[-1].size
             break
         explanation.bytes_without_index += segment.log_size
+
+
+def explain_across_tiers(log: TieredLog, timestamp: int) -> Explanation:
+    """Explain how the first record with a timestamp ≥ ``timestamp`` is found (LO-19).
+
+    Raises:
+        KidxError, OSError: an index or a log cannot be read.
+    """
+    explanation = Explanation("timestamp", timestamp)
+    for visit in log.path_to(timestamp):
+        segment = visit.segment
+        explanation.segments.append(
+            SegmentVisit(
+                segment.base_offset, segment.largest_timestamp, visit.start is not None, visit.why, segment.tier
+            )
+        )
+        if visit.start is not None:
+            search_by_time(explanation, segment, visit.start)
+        if explanation.answer is not None:
+            break
+    count(explanation, log)
+    return explanation

@@ -2,25 +2,76 @@
 
 The files are identical to those that a broker writes when it recovers the segment. They may differ from those that it
 wrote when it appended, because the log does not show the append calls and the restarts of the broker (SEG-7, SEG-9).
+
+They are built in memory and written at the end, so that a full disk causes an ordinary error. A broker maps a sparse
+file instead. If the disk is full when a process writes to a mapped page, the process is killed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
+from kidx.index.abstract import AbstractIndex
 from kidx.index.lazy import LazyIndex
+from kidx.index.mapped_buffer import MappedBuffer
+from kidx.index.offset import OffsetIndex
+from kidx.index.time import TimeIndex
 from kidx.index.transaction import TransactionIndex
-from kidx.rebuild.unwritten import Unwritten, UnwrittenOffsetIndex, UnwrittenTimeIndex
+from kidx.java_numbers import round_down
 from kidx.segment import LogSegment, ProducerState, SegmentConfig, file_name
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+_ANONYMOUS = -1
+"""File descriptor of anonymous memory."""
+
+
+class Unwritten(AbstractIndex[Any]):
+    """Index that has no file before :meth:`write`."""
+
+    def _create_and_map(self) -> MappedBuffer:
+        self.length = self._preallocated_size()
+        return MappedBuffer(_ANONYMOUS, self.length, writable=True, name=self._file)
+
+    def resize(self, new_size: int) -> bool:
+        """Resize the memory, as :meth:`AbstractIndex.resize` does with a file."""
+        size = round_down(new_size, self.entry_size)
+        if size == self.length:
+            return False
+        before = self._mapped()
+        buffer = MappedBuffer(_ANONYMOUS, size, writable=True, name=self._file)
+        copied = min(before.position, size)
+        buffer.data[:copied] = before.data[:copied]
+        buffer.seek(before.position)
+        before.close()
+        self._mmap, self.length, self.max_entries = buffer, size, size // self.entry_size
+        return True
+
+    def write(self) -> None:
+        """Write the file.
+
+        Raises:
+            OSError: the file cannot be created or written; a part of it may exist.
+        """
+        Path(self._file).write_bytes(memoryview(self._mapped().data)[: self.length])
+
+
+class UnwrittenOffsetIndex(Unwritten, OffsetIndex):
+    """The ``.index`` of a log that is rebuilt."""
+
+
+class UnwrittenTimeIndex(Unwritten, TimeIndex):
+    """The ``.timeindex`` of a log that is rebuilt."""
+
 
 _INDEXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 

@@ -1,17 +1,20 @@
-"""The ``index.interval.bytes`` of a topic, inferred from its sound offset indexes."""
+"""The ``index.interval.bytes`` of a topic, inferred from its sound offset indexes, or from KRaft's metadata."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kidx.cluster import read_metadata
 from kidx.discovery import parse_partition
+from kidx.java_numbers import INT_MAX, parse_java
 from kidx.printable import counted
 from kidx.verify.verdicts import Interval, agree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from kidx.verify import FileVerdict
 
 DEFAULT: Final = 4096
@@ -105,3 +108,16 @@ def likeliest(interval: Interval) -> int:
         if (value := -(-least // unit) * unit) <= most and value:
             return value
     return least
+
+
+_INTERVAL: Final = "index.interval.bytes"
+
+
+def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
+    """Return ``index.interval.bytes`` of the topics that set it, from the metadata in log directories.
+
+    A topic without the setting has the broker's setting.
+    """
+    found = read_metadata(log_directories).settings
+    numbers = {topic: parse_java(settings.get(_INTERVAL, ""), INT_MAX) for topic, settings in found.items()}
+    return {topic: number for topic, number in numbers.items() if number is not None and number >= 0}

@@ -1,4 +1,8 @@
-"""Run of a repair: verification, rebuild and second verification, while no broker can start."""
+"""Run of a repair: verification, rebuild and second verification, while no broker can start.
+
+Index files are rebuilt, and a ``leader-epoch-checkpoint`` from the batches of its log, as a broker that appends them
+writes it. In the cache of remote index files, corrupt copies are deleted: the broker fetches them again (RC-5).
+"""
 
 from __future__ import annotations
 
@@ -12,24 +16,79 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.discovery import Found, discover
-from kidx.errors import KidxError, ToolError
+from kidx.discovery import EPOCHS, Found, discover
+from kidx.errors import InvalidArgumentError, KidxError, ToolError
 from kidx.files import NO_SPACE
+from kidx.log.epochs import LeaderEpochCache
 from kidx.printable import counted, encodable
 from kidx.producers.manager import load_producers_before
 from kidx.rebuild import rebuild
 from kidx.rebuild.in_place import WORK, swap_in, work_directory
 from kidx.rebuild.lock import broker_locks, lock_owner, log_directories_of
-from kidx.repair.cached import cache_faults, delete_copy
-from kidx.repair.epochs import write_epochs
-from kidx.repair.interval import Intervals, warning_of
+from kidx.remote.entry import DIRECTORY
+from kidx.remote.loading import CacheFault, faults_of
+from kidx.repair.interval import Intervals, intervals_of_topics, warning_of
 from kidx.repair.plan import TRANSACTIONS, Plan, RemainingFault, plan
-from kidx.repair.topic_settings import intervals_of_topics
 from kidx.verify import Verification, verify_paths
+from kidx.verify.epoch_rules import epochs_of
+from kidx.verify.segment import verify_segment
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
     from kidx.segment import ProducerState
+
+
+def write_epochs(partition: Partition, directory: Path) -> Path:
+    """Write the checkpoint of a partition into another directory, in the format of all releases.
+
+    An epoch whose leader appended nothing is in no batch, and therefore not in the checkpoint.
+
+    Args:
+        partition: partition with sound logs.
+        directory: empty directory for the checkpoint.
+
+    Raises:
+        InvalidArgumentError: the epochs of the batches contradict each other, so that a broker would drop some.
+        OSError: the file cannot be written.
+    """
+    logged = epochs_of([verify_segment(segment) for segment in partition.segments])
+    path = directory / EPOCHS
+    cache = LeaderEpochCache(path)
+    for entry in logged:
+        cache.assign(*entry)
+    if cache.entries != logged:
+        raise InvalidArgumentError("the leader epochs of the batches do not ascend")
+    if partition.start_offset:
+        cache.truncate_from_start(partition.start_offset)
+    return path
+
+
+def cache_faults(log_directories: Iterable[Path], dialect: Dialect) -> list[CacheFault]:
+    """Return the faults that prevent a broker from opening the caches below some log directories."""
+    if not dialect.has_remote_index_cache:
+        return []
+    found: list[CacheFault] = []
+    for cache in sorted({each.absolute() / DIRECTORY for each in log_directories}):
+        try:
+            found += faults_of(cache, dialect) if cache.is_dir() else []
+        except OSError as error:
+            found.append(CacheFault(cache, "RC-2", f"cannot be read: {error.strerror or error}"))
+    return found
+
+
+def delete_copy(fault: CacheFault, *, dry_run: bool) -> int:
+    """Delete a corrupt copy of a remote file, and return its former size in bytes.
+
+    Raises:
+        OSError: the path is not a regular file, or cannot be deleted.
+    """
+    if fault.path.is_symlink() or not fault.path.is_file():
+        raise OSError("only a regular file is deleted, not a link or a directory")
+    size = fault.path.stat().st_size
+    if not dry_run:
+        fault.path.unlink()
+    return size
+
 
 _INDEX_BYTES: Final = 10 << 20
 """``segment.index.bytes`` by default."""

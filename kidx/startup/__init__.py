@@ -7,8 +7,8 @@ recovery of the release (:class:`kidx.log.UnifiedLog`), which work on a view of 
 from __future__ import annotations
 
 from kidx.startup.answers import Later, PartitionStart, Remark, SegmentChange
-from kidx.startup.checkpointed import recovered_end
 from kidx.startup.prediction import predict
+from kidx.startup.simulation import recovered_end
 from kidx.startup.start import Start
 
 __all__ = ["Later", "PartitionStart", "Remark", "SegmentChange", "Start", "predict", "recovered_end"]

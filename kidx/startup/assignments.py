@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kidx.discovery import DELETE, HIGH_WATERMARKS, LOG, RECOVERY_POINTS, STRAY, parse_partition
 from kidx.startup.answers import PartitionStart, Remark
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
-from kidx.startup.directory_ids import is_reserved
+from kidx.startup.directories import is_reserved
 from kidx.startup.names import METADATA_LOG
 from kidx.startup.remedies import ELSEWHERE, LOST
 

@@ -35,25 +35,25 @@ from kidx.records import file_batches
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
-from kidx.startup.alternatives import best_alternative
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange
 from kidx.startup.assignments import Assignment, assignments, dangling_links, lost_partitions
-from kidx.startup.brokers import brokers_of
-from kidx.startup.checkpointed import CheckpointedOffsets
+from kidx.startup.changes import best_alternative
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
 from kidx.startup.copies import Copies, renamed_only
 from kidx.startup.directories import (
     OF_LOG_DIRECTORIES,
+    brokers_of,
+    check_cache,
     directories_in,
     has_logs,
+    inaccessible,
     is_managed,
     log_directories,
     names_in,
+    without_directory_ids,
 )
-from kidx.startup.directory_ids import without_directory_ids
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, torn, with_misplaced
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
-from kidx.startup.later import harm_of
 from kidx.startup.names import (
     METADATA_LOG,
     is_ignored,
@@ -61,7 +61,6 @@ from kidx.startup.names import (
     is_unusual,
     unparsed_name,
 )
-from kidx.startup.owners import inaccessible
 from kidx.startup.readable import LoggedRecords
 from kidx.startup.remedies import (
     ALREADY_LOST,
@@ -75,12 +74,11 @@ from kidx.startup.remedies import (
     WITHOUT,
     topic_id_remedy,
 )
-from kidx.startup.running import LogFiles
+from kidx.startup.running import LogFiles, harm_of
 from kidx.startup.settings import Settings, read_properties
-from kidx.startup.simulation import Checkpoints, Loaded, regular_files, try_load
+from kidx.startup.simulation import CheckpointedOffsets, Checkpoints, Loaded, regular_files, try_load
 from kidx.startup.start import Start
 from kidx.startup.strays import Strays, strays_after_cut
-from kidx.startup.tiers import check_cache
 
 if TYPE_CHECKING:
     from kidx.findings import Finding

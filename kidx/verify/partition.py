@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import LOG, METADATA_TOPIC, SWAP
 from kidx.findings import Finding, Verdict, in_order, worst
-from kidx.verify.answer_rules import check_answers
 from kidx.verify.epoch_rules import check_epochs
 from kidx.verify.partition_rules import (
+    check_answers,
     check_lost_logs,
     check_neighbours,
     check_start,

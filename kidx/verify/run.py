@@ -1,4 +1,7 @@
-"""Verification of all partitions under some paths, on several processors, in bounded memory."""
+"""Verification of all partitions under some paths, on several processors, in bounded memory.
+
+Directories of deleted topics and strays are skipped without ``--marked``, because no broker serves them.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,44 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.discovery import Found, Problem, Segment, discover
+from kidx.discovery import DELETE, STRAY, Found, Problem, Segment, discover
 from kidx.findings import HARMLESS, Fault, Finding, Verdict, in_order, worst
 from kidx.printable import encodable
 from kidx.scan.jit import worth_compiling
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 from kidx.verify.identity import clusters_of, identified
-from kidx.verify.leaving_out import without_marked
 from kidx.verify.misplaced import misplaced_logs
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from pathlib import Path
+
     from kidx.cluster import ClusterMetadata
+
+_WHAT_THEY_ARE: Final = {
+    DELETE: "its topic was deleted: a broker deletes it after file.delete.delay.ms, or when it starts",
+    STRAY: "a stray: at its start the broker found that the cluster does not have this partition there; no client can "
+    "read it",
+}
+
+
+def without_marked(found: Found) -> Found:
+    """Return the discovery, in which deleted and stray partitions are among the skipped paths."""
+    marked = [partition for partition in found.partitions if partition.is_marked]
+    said = [Problem(each.directory, f"{_WHAT_THEY_ARE[each.state]}; --marked verifies it") for each in marked]
+    kept = [partition for partition in found.partitions if not partition.is_marked]
+    return Found(kept, found.problems, [*found.left_out, *said])
+
 
 _AHEAD: Final = 64
 """Maximum number of segments that worker processes have at the same time."""

@@ -16,11 +16,15 @@ from kidx.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, RECORD_BATCH_OVERHEAD
 from kidx.printable import counted
 from kidx.scan.blocks import LogBlocks, LogTail
 from kidx.scan.entries import Array, IndexContent, parse_index, read_index
-from kidx.verify import offset_rules, time_rules
 from kidx.verify.facts import Gatherer
-from kidx.verify.log_rules import check_batches, check_tail
-from kidx.verify.offset_rules import interval_of
-from kidx.verify.record_rules import check_records
+from kidx.verify.index_rules import (
+    check_offset_index,
+    check_time_index,
+    interval_of,
+    is_exact_offset_index,
+    writers_of_time_index,
+)
+from kidx.verify.log_rules import check_batches, check_records, check_tail
 from kidx.verify.reporter import Reporter
 from kidx.verify.verdicts import FileVerdict, Interval, SegmentVerdict
 
@@ -253,7 +257,10 @@ def _judge_empty(
     """
     if times is not None:
         finished = not times.padding_entries
-        if _is_epoch_start(times, facts) or time_rules.is_exact(reporter.where.log, times, facts, finished=finished)[0]:
+        if (
+            _is_epoch_start(times, facts)
+            or writers_of_time_index(reporter.where.log, times, facts, finished=finished)[0]
+        ):
             return file
     others = "there is no .timeindex" if times is None else f".timeindex has {counted(len(times.entries), 'entry')}"
     why = f"it has no entry, and {others}: its entries were lost, or the broker was restarted"
@@ -263,12 +270,12 @@ def _judge_empty(
 def _judge_offsets(
     content: IndexContent, facts: Gatherer, reporter: Reporter[Segment], given: int | None
 ) -> FileVerdict:
-    offset_rules.check_offset_index(content, facts, reporter)
+    check_offset_index(content, facts, reporter)
     _check_zeros(".index", content, facts, reporter)
     verdict, why, interval = reporter.verdict(reporter.where.path(".index")), "", None
     if verdict == "exact":
         interval = interval_of(content.entries, facts)
-        is_exact, why = offset_rules.is_exact(content, facts, interval, given)
+        is_exact, why = is_exact_offset_index(content, facts, interval, given)
         verdict = "exact" if is_exact else "sound"
     return _file(".index", content, reporter, verdict, why, interval, _span(DIALECTS))
 
@@ -280,9 +287,9 @@ def _judge_times(
     finished = _check_zeros(".timeindex", content, facts, reporter)
     whose, why = "all", ""  # the releases that write these bytes: all, or those that name the record, or none ("")
     if not _is_epoch_start(content, facts):
-        time_rules.check_time_index(content, facts, reporter, finished=finished)
+        check_time_index(content, facts, reporter, finished=finished)
         if reporter.verdict(path) == "exact" and follows_exact:
-            whose, why = time_rules.is_exact(reporter.where.log, content, facts, finished=finished)
+            whose, why = writers_of_time_index(reporter.where.log, content, facts, finished=finished)
     verdict, releases = reporter.verdict(path), _span(DIALECTS if whose == "all" else _RECORD_RELEASES)
     if not follows_exact:
         whose, why = "", "the offset index that it goes with is not exact"

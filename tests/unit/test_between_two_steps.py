@@ -17,7 +17,8 @@ from thorough_params import thorough_param
 from kidx.findings import HARMLESS
 from kidx.log import LogConfig, UnifiedLog
 from kidx.records import ControlRecordType, EndTransactionMarker, SimpleRecord, build_batch, end_transaction_marker
-from kidx.verify import looking_again, verify_paths
+from kidx.verify import guarded as looking_again
+from kidx.verify import verify_paths
 
 ABORT = EndTransactionMarker(ControlRecordType.ABORT, 0)
 FIRST = 1_700_000_000_000

@@ -10,8 +10,7 @@ import pytest
 from kidx.lookup import ReadOnlyLog
 from kidx.records import SimpleRecord, build_batch
 from kidx.repair import advice, repair_paths
-from kidx.repair.interval import likeliest, warning_of
-from kidx.repair.topic_settings import intervals_of_topics
+from kidx.repair.interval import intervals_of_topics, likeliest, warning_of
 from kidx.verify import verify_paths
 from kidx.verify.verdicts import Interval
 

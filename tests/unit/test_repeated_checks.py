@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kidx.discovery import discover
-from kidx.verify import looking_again, verify_segment
-from kidx.verify.guarded import guarded_partition
-from kidx.verify.looking_again import verify_living
+from kidx.verify import guarded as looking_again
+from kidx.verify import verify_segment
+from kidx.verify.guarded import guarded_partition, verify_living
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.4.0"
 

@@ -33,8 +33,8 @@ from kidx.records import build_batch
 from kidx.records.record import ControlRecordType
 from kidx.report.page import About, render
 from kidx.startup import predict
-from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpoints import UnreadableError, offsets_of, topic_id_of
+from kidx.startup.directories import brokers_of
 from kidx.startup.kraft import check_metadata_log
 from kidx.startup.names import is_partition_name, unparsed_name
 from kidx.startup.simulation import Checkpoints, load

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from startups import ELSEWHERE, ID, RELEASE, fill_partitions, flip, log, start, stop_cleanly, write_offsets
@@ -12,7 +13,7 @@ from startups import ELSEWHERE, ID, RELEASE, fill_partitions, flip, log, start, 
 from kidx.cluster import ClusterMetadata, Replicas, Topic
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
-from kidx.startup import owners
+from kidx.startup import directories
 from kidx.startup.strays import Strays
 
 METADATA = "__cluster_metadata-0"
@@ -216,24 +217,24 @@ class TestOwners:
             status[4] = status[5] = user
             return os.stat_result(status, {"st_mtime_ns": found.st_mtime_ns})
 
-        monkeypatch.setattr(owners.Path, "stat", stat)
+        monkeypatch.setattr(Path, "stat", stat)
         return odd
 
     def test_a_file_of_another_user_takes_the_log_directory_offline(self, data, owned):
         path = data / "orders-0" / log(12)
         owned[str(path)] = 0o600, 0
-        why = owners.inaccessible(data)
+        why = directories.inaccessible(data)
         assert why.path == path
         assert "belongs to root" in why.reason
         assert start(data).answer == "no"
 
     def test_a_file_that_all_may_use_is_no_obstacle(self, data, owned):
         owned[str(data / "orders-0" / log(12))] = 0o666, 0
-        assert owners.inaccessible(data) is None
+        assert directories.inaccessible(data) is None
 
     def test_files_of_root_are_taken_for_a_broker_that_runs_as_root(self, data, monkeypatch):
-        monkeypatch.setattr(owners, "_ROOT", os.getuid())
-        assert owners.inaccessible(data) is None
+        monkeypatch.setattr(directories, "_ROOT", os.getuid())
+        assert directories.inaccessible(data) is None
 
 
 def test_the_default_release_is_named_as_such(data):

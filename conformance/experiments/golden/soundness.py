@@ -2,7 +2,7 @@
 
 The bytes of an index also depend on the grouping of records into appends and on restarts, which a log does not show.
 But a log shows if a lookup that starts at an index's position finds what a scan of the whole segment would find: see
-the rules in :mod:`kidx.verify.offset_rules` and :mod:`kidx.verify.time_rules`. Bytes that no release writes are not a
+the rules in :mod:`kidx.verify.index_rules`. Bytes that no release writes are not a
 finding if all lookups are right.
 
 A transaction index must contain exactly the transactions whose abort marker is in the segment, in order, each with the
@@ -23,9 +23,8 @@ from kidx.discovery import Segment
 from kidx.findings import HARMLESS
 from kidx.scan import BATCH, IndexContent, parse_index
 from kidx.verify.facts import Gatherer
-from kidx.verify.offset_rules import check_offset_index
+from kidx.verify.index_rules import check_offset_index, check_time_index
 from kidx.verify.reporter import Reporter
-from kidx.verify.time_rules import check_time_index
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch

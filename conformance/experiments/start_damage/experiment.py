@@ -21,8 +21,8 @@ from kidx.errors import KidxError
 from kidx.records import file_batches
 from kidx.segment import file_name
 from kidx.startup import predict
-from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.readable import LoggedRecords
+from kidx.startup.simulation import CheckpointedOffsets
 from kidx.verify import verify_paths
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reaso
 from kidx.spark.fleet.tables import LISTING, to_table
 from kidx.storage import Store
 from kidx.verify.identity import identified
-from kidx.verify.leaving_out import without_marked
+from kidx.verify.run import without_marked
 
 if TYPE_CHECKING:
     import pyarrow as pa
