@@ -97,7 +97,6 @@ def read_small(path: str | os.PathLike[str], *, limit: int) -> bytes:
     """Return all bytes of a small file.
 
     Args:
-        path: path of the file.
         limit: maximum size in bytes.
 
     Raises:
@@ -114,7 +113,6 @@ def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: 
     """Return the text of a small file in UTF-8.
 
     Args:
-        path: path of the file.
         limit: maximum size in bytes.
         errors: error handler of ``bytes.decode``.
 

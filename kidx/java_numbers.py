@@ -29,7 +29,6 @@ def parse_java(text: str, largest: int) -> int | None:
     One sign may come first. Digits are the decimal digits of all scripts in the first 65,536 characters of Unicode.
 
     Args:
-        text: the text.
         largest: ``INT_MAX`` or ``LONG_MAX``.
     """
     is_negative, digits = text[:1] == "-", text[1:] if text[:1] in {"-", "+"} else text

@@ -106,7 +106,6 @@ class SwapFiles:
         """Recover each swapped segment if the release does not trust them, and replace the segments that it covers.
 
         Args:
-            segments: the loaded segments.
             recover: function that recovers one segment.
 
         Raises:

@@ -124,9 +124,7 @@ def rebuild_producers(
     """Update ``producers`` to their state at ``end_offset``, and write the snapshots on the way.
 
     Args:
-        producers: the current state.
         segments: segments of the log that are loaded already.
-        start_offset: start offset of the log.
         end_offset: offset up to which batches are applied.
         now: milliseconds; a producer that has been idle for too long is not loaded from a snapshot.
         clean: True after a clean shutdown. Without any snapshot, no producer exists then, and no batch is read (LG-30).

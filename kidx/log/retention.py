@@ -141,7 +141,6 @@ def _selected(log: RetentionLog, predicate: Predicate) -> list[LogSegment]:
 
 
 def _delete(log: RetentionLog, predicate: Predicate) -> list[LogSegment]:
-    """Delete the segments that a rule selects, and return them."""
     selected = _selected(log, predicate)
     if selected:
         log.remove_oldest(selected)

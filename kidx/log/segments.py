@@ -170,8 +170,6 @@ def split_overflowed(
     A segment that is not loaded yet is not removed: its files are overwritten, if its first batch has its base offset.
 
     Args:
-        segment: the segment.
-        segments: the loaded segments.
         open_cleaned: function that creates a segment with a base offset, whose files have the suffix ``.cleaned``.
 
     Returns:

@@ -192,7 +192,6 @@ class ProducerAppendInfo:
         """Check a batch and add its changes.
 
         Args:
-            batch: a batch of this producer.
             has_metadata: True if the file position of the batch is known.
 
         Returns:

@@ -251,9 +251,6 @@ class ProducerStateManager(ProducerState):
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
         """Delete the snapshots at offsets where no segment begins, except a last one past all segments (from 2.8).
 
-        Args:
-            base_offsets: base offsets of the segments.
-
         Raises:
             OSError: a file cannot be deleted.
         """
@@ -318,9 +315,7 @@ class ProducerStateManager(ProducerState):
         """Return the verification of a producer's next transaction, and start it if necessary.
 
         Args:
-            producer_id: the producer.
             sequence: sequence number of the batch that the transaction may begin with.
-            epoch: epoch of the producer.
             now: the wall clock in milliseconds.
             raises_epochs: True if the producer raises its epoch with each transaction.
         """
@@ -348,9 +343,7 @@ class ProducerStateManager(ProducerState):
         """Check a batch of an append and add its changes (``updateProducers``).
 
         Args:
-            batch: a batch with a producer id.
             infos: changes of the append by producer id; a missing producer is added.
-            origin: origin of the append.
             transaction_version: version of the transaction that a marker ends.
             has_metadata: True if the file position of the batch is known.
 
@@ -471,7 +464,6 @@ def load_producers_before(segment_log: Path, dialect: Dialect) -> ProducerState:
 
     Args:
         segment_log: a ``.log`` file named after its base offset.
-        dialect: rules of a release.
 
     Raises:
         OSError: an earlier log, or a snapshot, cannot be opened.

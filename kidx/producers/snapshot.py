@@ -115,7 +115,6 @@ class HashOrder:
         """Enlarge the table if a new key requires it.
 
         Args:
-            key: the new key.
             others: the keys of the table.
             computed: True if Java inserts with ``computeIfAbsent``, which checks the capacity at another time.
         """

@@ -105,7 +105,6 @@ def offset_timestamp_of(source: ChunkReader, size: int, context: BatchContext) -
     Args:
         source: reader at the record's attributes; afterwards it is past the record.
         size: size of the record in bytes.
-        context: fields of the batch.
 
     Raises:
         InvalidRecordError: the size or structure of the record is wrong.

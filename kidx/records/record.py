@@ -189,7 +189,6 @@ def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tu
         data: the records of an uncompressed batch, or the bytes of this one record.
         start: position after the record's size.
         size: number of bytes that the record claims to have. A field that exceeds it is an error only at the end.
-        context: fields of the batch.
 
     Raises:
         InvalidRecordError: the size or structure of the record is wrong.

@@ -135,7 +135,6 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     """Return the content of a manifest.
 
     Args:
-        data: the JSON.
         name: path or URL, for messages.
 
     Raises:

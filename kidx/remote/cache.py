@@ -27,7 +27,6 @@ class RemoteStorage(Protocol):
         """Return the content of an index file, in pieces.
 
         Args:
-            segment: the segment of the file.
             kind: one of :data:`kidx.remote.entry.KINDS`.
 
         Raises:

@@ -122,9 +122,7 @@ def open_index(path: Path, kind: str, start_offset: int, dialect: Dialect, *, mu
     """Return a cached file opened as Kafka opens it: read-only, except for transactions.
 
     Args:
-        path: path of the file.
         kind: one of :data:`kidx.remote.entry.KINDS`.
-        start_offset: start offset of the segment.
         dialect: rules of the broker's release.
         must_exist: True to open the file without write permission, and never to create it.
 
@@ -162,7 +160,6 @@ def entry_of(open_one: Callable[[str], Index], dialect: Dialect, entry_type: typ
     Args:
         open_one: function that opens the index of a kind in :data:`kidx.remote.entry.KINDS`.
         dialect: rules of the broker's release.
-        entry_type: class of the entry.
 
     Raises:
         KidxError, OSError: as ``open_one``.

@@ -34,7 +34,6 @@ def load(directory: Path, dialect: Dialect, entry_type: type[CacheEntry] = Cache
     Args:
         directory: directory of the cache; created if it does not exist.
         dialect: rules of the broker's release.
-        entry_type: class of the entries.
 
     Raises:
         KidxError: a file has an invalid name or corrupt content.
@@ -153,7 +152,6 @@ def faults_of(directory: Path, dialect: Dialect) -> list[CacheFault]:
     """Return the faults of a cache's files in the order of their names; empty if the broker can open it.
 
     Args:
-        directory: directory of the cache.
         dialect: rules of the broker's release.
 
     Raises:

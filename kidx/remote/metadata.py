@@ -112,7 +112,6 @@ class RemoteLogMetadata:
         """Add a record, and return the partition that it is about; None for a record of another type.
 
         Args:
-            name: name of the message.
             data: fields of the message.
         """
         if name == "RemotePartitionDeleteMetadataRecord":

@@ -223,7 +223,6 @@ def is_within(
         segment_epochs: start offset of each leader epoch of the segment.
         end_offset: offset after the last record of the segment.
         lineage: start offset of each leader epoch of the log that has records.
-        log_end: end offset of the log.
         dialect: behaviour of a release; None for the newest one.
     """
     oldest = min(lineage, default=0)

@@ -270,7 +270,6 @@ def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBa
     The search ends early in a file whose false headers would take minutes to check.
 
     Args:
-        path: path of the log.
         position: position at which a reader of the log stops.
 
     Raises:

@@ -75,8 +75,6 @@ def read_index(path: str | os.PathLike[str], base_offset: int, *, max_entries: i
     """Return the content of a ``.index``, ``.timeindex`` or ``.txnindex``, by its suffix; a sparse tail is not read.
 
     Args:
-        path: path of the file.
-        base_offset: base offset of the segment.
         max_entries: maximum number of entries to keep; ``omitted`` counts the others.
 
     Raises:
@@ -114,8 +112,6 @@ def parse_index(data: bytes, base_offset: int, suffix: str, *, trimmed: bool = F
 
     Args:
         data: whole content of a file.
-        base_offset: base offset of the segment.
-        suffix: suffix of the file.
         trimmed: True if zeros at the end are entries; in a ``.txnindex`` they always are.
     """
     stored = _STORED[suffix]

@@ -100,7 +100,6 @@ def read_records(
         buffer: uint8.
         start: position of the first record.
         end: position after the last record.
-        base_offset: base offset of the batch.
         base_timestamp: base timestamp of the batch; the timestamp of every record if ``fixed`` (LogAppendTime).
         fixed: True if all records have the same timestamp.
         rows: array of :data:`kidx.scan.records.RECORD` that is written, one row per record of the batch.
@@ -139,7 +138,6 @@ def read_batches(buffer: Array, batches: Array, first: int, rows: Array, most: i
     Args:
         buffer: uint8.
         batches: array of :data:`kidx.scan.rows.BATCH`, with positions in the buffer.
-        first: number of the first batch.
         rows: array of :data:`kidx.scan.records.RECORD` that is written.
         most: number of bytes after which no further batch is read.
 

@@ -397,9 +397,7 @@ def offset_timestamps_of(batch: RecordBatch, max_record_body_size: int, dialect:
     """Return offset and timestamp of each record of a batch, as a search by timestamp reads them.
 
     Args:
-        batch: a batch in a file.
         max_record_body_size: maximum size in bytes of a record (4.4).
-        dialect: rules of the release.
 
     Raises:
         KidxError: the records cannot be read; the class depends on the release.

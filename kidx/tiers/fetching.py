@@ -49,7 +49,6 @@ class RemoteReader:
         """Return the records from the batch with an offset on, of one segment (TL-16).
 
         Args:
-            offset: offset to read from.
             max_bytes: maximum size of the result.
             at_least_one: True to return a first batch that is larger than ``max_bytes``.
             committed: True to collect aborted transactions (``read_committed``).

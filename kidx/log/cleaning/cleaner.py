@@ -61,7 +61,6 @@ def cleanable_range(log: CleanableLog, checkpoint: int | None) -> tuple[int, int
     The result is None if no dirty bytes can be cleaned.
 
     Args:
-        log: the log to clean.
         checkpoint: offset at which the last round ended, or None; an offset outside the log is ignored.
 
     Raises:
@@ -376,8 +375,6 @@ class Cleaner:
         """Append the remaining batches of one buffer in one call, which indexes them as the release does (CL-5).
 
         Args:
-            cleaned: the output segment.
-            pieces: the batches.
             largest_offset: last offset of the batches.
             timestamp: largest timestamp of the batches in milliseconds.
             offset: offset to index with that timestamp.

@@ -255,7 +255,6 @@ class Filtered:
         """Add a batch to write.
 
         Args:
-            data: the batch.
             timestamp: largest timestamp of the batch in milliseconds.
             last_retained: offset of the last retained record, or of the batch.
             shallow: offset to index with the timestamp.
@@ -414,7 +413,6 @@ class RecordFilter:
         """Return a batch with fewer records, a delete horizon or another magic, and unchanged end offsets (CL-7).
 
         Args:
-            batch: the original batch.
             retained: the records to write, at least one.
             horizon: delete horizon in milliseconds, or None.
             magic: format of the new batch.

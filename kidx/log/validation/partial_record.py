@@ -57,7 +57,6 @@ def read_since_3_6(source: ChunkReader, context: BatchContext, largest: int | No
 
     Args:
         source: reader of the decompressed bytes.
-        context: fields of the batch.
         largest: maximum size in bytes that the record may state; None to ignore the size, as up to 4.3.
 
     Raises:

@@ -66,8 +66,6 @@ def final_batch(batch: RecordBatch, context: ValidationContext, count: int, larg
     """Return a v2 batch with the last offset of its records, the leader's epoch and the largest timestamp.
 
     Args:
-        batch: the incoming batch.
-        context: context of the leader.
         count: number of records in the batch.
         largest: largest timestamp of the records in milliseconds; the topic may require the clock's time instead.
     """
@@ -273,7 +271,6 @@ def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Vali
 
     Args:
         batches: one or more batches, from :func:`~kidx.log.validation.checks.checked_batches`.
-        context: context of the leader.
 
     Raises:
         InvalidRecordError, InvalidTimestampError: batches, or their records, are rejected.

@@ -89,8 +89,6 @@ def chunks(data: bytes, *, check_header: bool = True, read_on: bool = True) -> I
     """Yield the plain bytes, block by block.
 
     Args:
-        data: the frame.
-        check_header: True to check the checksum of the header.
         read_on: True to continue after an empty block, False to stop there (LG-74).
 
     Raises:
