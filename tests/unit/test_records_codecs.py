@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kidx.errors import InvalidArgumentError
 from kidx.records import Codec, RecordStreamError
 from kidx.records.codecs import compress, decompress, decompress_all, gzip, lz4, snappy, zstd
+from kidx.records.codecs.streams import ChunkedStreamReader
 
 LARGE = b"".join(b"%d," % number for number in range(40_000))  # several blocks of every codec
 
@@ -306,3 +307,54 @@ def test_zstd_rejects_a_frame_that_could_fill_the_memory():
     header = b"\x28\xb5\x2f\xfd\x00\x58"
     with pytest.raises(RecordStreamError, match="more than 2147483639"):
         read(Codec.ZSTD, header + repeated * 20_000)
+
+
+def source(*blocks: bytes) -> ChunkedStreamReader:
+    return ChunkedStreamReader(iter(blocks))
+
+
+def frame_of(*blocks: bytes) -> bytes:
+    """Build a frame of stored blocks and empty blocks."""
+    sized = [(len(block) | 1 << 31).to_bytes(4, "little") + block if block else b"\1\0\0\0\0" for block in blocks]
+    return bytes.fromhex("04224d18604082") + b"".join(sized) + bytes(4)
+
+
+def test_a_read_ends_at_an_empty_block_and_continues_after_it():
+    blocks = source(b"ab", b"", b"cd")
+    assert [blocks.read(3), blocks.read(3), blocks.read(3)] == [b"ab", b"cd", b""]
+
+
+def test_more_than_the_buffer_is_read_over_empty_blocks():
+    assert source(b"ab", b"", b"", b"cd").read(5000) == b"abcd"
+    assert source(bytes(3000), b"", b"cd").read(3003) == bytes(3000)  # three more are read through the buffer
+
+
+def test_a_number_takes_an_empty_block_for_a_byte_of_minus_one():
+    assert source(b"\x80", b"", b"\x01").read_varint() == 16320
+    with pytest.raises(InvalidArgumentError):
+        source(b"\x80").read_varint()
+
+
+def test_a_skip_over_an_empty_block_changes_the_place_of_bytes():
+    blocks = source(b"ab", b"", b"cdef", b"gh")
+    assert blocks.skip(4) == 4  # a and b, c through the buffer, which keeps def, and g
+    assert blocks.read(3) == b"def"
+    assert blocks.read(3) == b"h"
+
+
+def test_a_skip_ends_at_two_empty_blocks():
+    blocks = source(b"ab", b"", b"", b"cd")
+    assert blocks.skip(3) == 2
+    assert blocks.at_end() is False
+    assert blocks.skip(9) == 2
+    assert blocks.at_end() is True
+
+
+def test_kidx_reads_blocks_like_the_newest_release():
+    found = decompress_all(Codec.LZ4, frame_of(b"ab", b"", b"cd"))
+    assert found is not None
+    assert (found.plain, found.blocks) == (b"abcd", (2, 0, 2))
+    assert list(found.chunks()) == [b"ab", b"", b"cd"]
+    read = decompress(Codec.LZ4, frame_of(b"ab", b"", b"cd"))
+    assert [read.read(9), read.read(9)] == [b"ab", b"cd"]
+    assert decompress(Codec.LZ4, frame_of(b"ab", b"", b"cd"), 1).read(9) == b"ab"

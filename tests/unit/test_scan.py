@@ -1,6 +1,11 @@
-"""Batches as arrays: the compiled walk, the plain walk and the readable reference give the same."""
+"""Batches, checksums and lookups as arrays: the compiled kernels, the plain ones and the readable reference agree."""
 
+from __future__ import annotations
+
+import ctypes
+import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -10,12 +15,14 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 import pytest
+from google_crc32c import _crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kidx import OffsetIndex, TimeIndex
 from kidx.errors import KidxError
 from kidx.records import Codec, SimpleRecord, build_batch, iter_batches
-from kidx.scan import BATCH, COMPILED, LogBlocks, parse_index, scan_log
+from kidx.scan import BATCH, COMPILED, BulkLookup, LogBlocks, checksum, parse_index, scan_log
 from kidx.scan import blocks as blocks_module
 from kidx.scan.batch_headers import walk
 from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, table_crc
@@ -208,3 +215,112 @@ def test_entries_of_an_index_are_absolute_and_trailing_zeros_are_counted():
     assert content.padding_entries == 1
     content = parse_index(struct.pack(">hqqqq", 0, 1, 2, 3, 4), 0, ".txnindex")
     assert content.entries.tolist() == [(0, 1, 2, 3, 4)]
+
+
+@pytest.fixture
+def uncached():
+    """Call the uncached lookup, as a new process does."""
+    return checksum.crc32c_address.__wrapped__
+
+
+def test_the_function_is_found_or_not_used(uncached):
+    """If it is found, it computes the same as the package."""
+    address = uncached()
+    if address:
+        function = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t)(address)
+        assert function(b"123456789", 9) == google_crc32c.value(b"123456789") == 0xE3069283
+
+
+def test_a_library_without_the_function_is_not_used(uncached, monkeypatch):
+    """No such file, and one that has no such function."""
+    monkeypatch.setattr(_crc32c, "__file__", "/nowhere.so")
+    assert uncached() == 0
+    monkeypatch.setattr(_crc32c, "__file__", None)  # the program itself
+    assert uncached() == 0
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_another_function_of_that_name_is_not_called(uncached, monkeypatch, tmp_path):
+    """Its results are compared before anything relies on it."""
+    (tmp_path / "other.c").write_text(
+        "#include <stddef.h>\n#include <stdint.h>\n"
+        "uint32_t crc32c_value(const uint8_t *data, size_t size) { return size ? ~data[0] : 0; }\n"
+    )
+    library = tmp_path / "other.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "other.c"], check=True)
+    monkeypatch.setattr(_crc32c, "__file__", str(library))
+    assert uncached() == 0
+
+
+@pytest.mark.skipif(not checksum.COMPILED, reason="numba is missing")
+@pytest.mark.thorough
+def test_verdicts_are_the_same_without_it(tmp_path):
+    """A verification of a corrupt batch by compiled kernels gives the same with and without it, in two processes."""
+    data = shutil.copytree(GOLDEN / "4.4.0" / "create-time-0", tmp_path / "create-time-0")
+    log = data / f"{0:020d}.log"
+    content = bytearray(log.read_bytes())
+    content[-3] ^= 0x40
+    log.write_bytes(content)
+    program = """
+import json, sys
+from kidx.scan import checksum, scan_log
+if sys.argv[2] == "without":
+    checksum.crc32c_address = lambda: 0
+    from kidx.scan import batch_kernels
+    batch_kernels.crc32c_address = checksum.crc32c_address
+rows, tail = scan_log(sys.argv[1], compiled=True)
+print(json.dumps([rows["crc_ok"].tolist(), rows["crc"].tolist(), tail.valid_bytes]))
+"""
+    results = []
+    for how in ("with", "without"):
+        command = [sys.executable, "-c", program, str(log), how]
+        results.append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+    assert results[0] == results[1]
+    assert results[0][0].count(False) == 1
+
+
+BASE = 1000
+LAYOUTS = {".index": (">ii", OffsetIndex), ".timeindex": (">qi", TimeIndex)}
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("suffix", LAYOUTS)
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_results_equal_those_of_the_index(tmp_path_factory, suffix, compiled, data):
+    code, index_class = LAYOUTS[suffix]
+    first = st.integers(1, 60) | st.sampled_from([2**31 - 1])
+    keys = data.draw(st.lists(first, max_size=12))
+    if data.draw(st.booleans()):
+        keys = sorted(set(keys))
+    count = len(keys)
+    packed = b"".join(struct.pack(code, key, number + 1) for number, key in enumerate(keys))
+    path = tmp_path_factory.getbasetemp() / f"bulk{suffix}"
+    path.write_bytes(packed)
+    targets = data.draw(st.lists(st.integers(-5, 70) | st.sampled_from([2**31, 2**62, -(2**63)]), max_size=8))
+    targets = [target + (BASE if suffix == ".index" and target > -(2**63) else 0) for target in targets]
+    bulk = BulkLookup(parse_index(packed, BASE, suffix), BASE)
+    with index_class(path, BASE, writable=False) as index:
+        expected = [tuple(index.lookup(target)) for target in targets]
+    assert bulk.lookup(np.array(targets, np.int64), compiled=compiled).tolist() == expected
+    assert count == index.entries
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("count", [1024, 1025, 1026, 3000])
+def test_the_warm_section_counts_where_keys_are_out_of_order(tmp_path, count, ordered, compiled):
+    """Kafka's search of corrupt files is defined by its loop, warm section included (AI-35)."""
+    keys = np.arange(1, count + 1) * 3
+    if not ordered:
+        np.random.default_rng(7).shuffle(keys)
+    packed = np.stack([keys, np.arange(1, count + 1)], axis=1).astype(">i4").tobytes()
+    path = tmp_path / "x.index"
+    path.write_bytes(packed)
+    targets = np.arange(BASE - 1, BASE + 3 * count + 5, 7)
+    bulk = BulkLookup(parse_index(packed, BASE, ".index"), BASE)
+    assert bulk.ordered == ordered
+    with OffsetIndex(path, BASE, writable=False) as index:
+        expected = [tuple(index.lookup(target)) for target in targets.tolist()]
+    assert bulk.lookup(targets, compiled=compiled).tolist() == expected
+    assert bulk.lookup(targets[::-1], compiled=compiled).tolist() == expected[::-1]
