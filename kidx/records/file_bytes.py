@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.files import open_regular
@@ -15,7 +16,6 @@ from kidx.records.errors import TruncatedFileError
 
 if TYPE_CHECKING:
     import struct
-from mmap import mmap
 
 _WINDOW: Final = 1 << 18
 """Minimum number of bytes per read."""
