@@ -21,8 +21,11 @@ VERSION: Final = 2
 READABLE: Final = (1, 2)
 """Versions that :func:`event_from_json` reads."""
 
-Verdict = Literal["conforms", "diverges", "expected-divergence", "could-not-run", "unsupported", "not-run"]
-"""Verdict on a clause: three of them say why nothing was compared, see :data:`conformance.verdict.VERDICT_LABELS`."""
+Verdict = Literal["conforms", "diverges", "expected-divergence", "tolerated", "could-not-run", "unsupported", "not-run"]
+"""Verdict on a clause: three of them say why nothing was compared, see :data:`conformance.verdict.VERDICT_LABELS`.
+
+``expected-divergence``: an entry of the expectations excuses it. ``tolerated``: the level of the run leaves it open.
+"""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,6 @@ def score(verdicts: Sequence[Mapping[str, Verdict]], release: str) -> Score:
         release: The release that the implementation is compared with.
     """
     found = [{each[clause.id] for each in verdicts if clause.id in each} for clause in baseline_clauses(release)]
-    diverges = [bool(each & {"diverges", "expected-divergence"}) for each in found]
+    diverges = [bool(each & {"diverges", "expected-divergence", "tolerated"}) for each in found]
     conforms = ["conforms" in each and not differs for each, differs in zip(found, diverges, strict=True)]
     return Score(sum(conforms), sum(diverges), len(found))

@@ -151,6 +151,11 @@ class ExpectationTracker:
         self.mark_matched(found)
         return found
 
+    @property
+    def matched(self) -> tuple[Expectation, ...]:
+        """The expectations that divergences have matched, in their order."""
+        return tuple(each for each in self.expectations if each in self._matched)
+
     def mark_matched(self, numbers: Iterable[int]) -> None:
         """Mark expectations as matched that another process has matched."""
         self._matched.update(self.expectations[number] for number in numbers)

@@ -339,7 +339,9 @@ class Lockstep(Generic[ObservationT, Files]):
 
     def _compare_subject(self, participant: Participant, group: int, step: Step) -> None:
         """Compare a subject with the reference of its group."""
-        if participant.crashed and _has_crashed(participant.crashed, step, group, self.scope.operations):
+        if participant.crashed and _has_crashed(
+            participant.crashed, participant.survived, step, group, self.scope.operations
+        ):
             participant.skipped.add(step.number)
             participant.exclude_step(step.clauses[group] if step.clauses else ())
             participant.operations.exclude((step.operation.name,))
@@ -351,6 +353,8 @@ class Lockstep(Generic[ObservationT, Files]):
             self._comparing = None
         if participant.crashed is not None and actual.outcome.error == FAILURE:
             participant.crashed.add(_kind_of(step, group))
+        elif participant.crashed:
+            participant.survived.add(_kind_of(step, group)[:2])
         expected, reference = step.expected[group], self.groups[group].reference
         expected, found = participant.normalize(step.operation, expected, (actual, participant.read()), reference)
         if participant.history and not participant.batched:
@@ -424,12 +428,14 @@ class Lockstep(Generic[ObservationT, Files]):
         raise self.failure
 
 
-def _has_crashed(crashed: set[Any], step: Step, group: int, operations: Mapping[str, Op]) -> bool:
+def _has_crashed(crashed: set[Any], survived: set[Any], step: Step, group: int, operations: Mapping[str, Op]) -> bool:
     """Return True if a step has no effect, and an implementation has crashed after one of its kind.
 
+    A crash concerns every class of arguments, except for classes with which the operation has succeeded since.
     An unchanged state does not show that, as after a close: the operation has to be a read, or to be rejected.
     """
-    if _kind_of(step, group) not in crashed:
+    kind = _kind_of(step, group)
+    if kind not in crashed and (kind[:2] in survived or all(each[1:] != kind[1:] for each in crashed)):
         return False
     (before, files), (after, files_after) = step.before[group], step.expected[group]
     operation = operations.get(step.operation.name)
@@ -438,6 +444,17 @@ def _has_crashed(crashed: set[Any], step: Step, group: int, operations: Mapping[
 
 
 def _kind_of(step: Step, group: int) -> tuple[Any, ...]:
-    """Return what steps with similar arguments share: the operation, the error of the reference, and the clauses."""
-    outcome = step.expected[group][0].outcome
-    return step.operation.name, outcome.error, step.clauses[group] if step.clauses else ()
+    """Return what steps with similar arguments share: class of each argument, operation, the error, and the clauses.
+
+    The clauses say how the arguments are related to the state, such as a target before the first entry. They do not say
+    that a number is negative or large, at which programs crash as well.
+    """
+    (name, args), outcome = step.operation, step.expected[group][0].outcome
+    return tuple(map(_class_of, args)), name, outcome.error, step.clauses[group] if step.clauses else ()
+
+
+def _class_of(argument: Any) -> Any:
+    """Return the class of an argument: of a number its sign and whether it needs more than 31 bits."""
+    if isinstance(argument, int):
+        return (argument > 0) - (argument < 0), abs(argument) >> 31 > 0
+    return bool(argument)

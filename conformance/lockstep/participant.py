@@ -81,6 +81,7 @@ class Participant(ABC):
         history: The clauses below MUST by which parts of the state came about, see :meth:`Scope.rests_on`.
         crashed: The kinds of steps after which the implementation has crashed; it does not get such a step again if
             the step has no effect. None to execute every step.
+        survived: The classes of arguments with which each operation has succeeded since the first crash.
         skipped: The numbers of the steps of the example that the implementation did not get for this reason.
     """
 
@@ -99,6 +100,7 @@ class Participant(ABC):
         self.own_clauses: tuple[str, ...] | None = None
         self.history: dict[Any, frozenset[str]] = {}
         self.crashed: set[Any] | None = None
+        self.survived: set[Any] = set()
         self.skipped: set[int] = set()
 
     def begin(self) -> None:

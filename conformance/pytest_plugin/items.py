@@ -46,7 +46,7 @@ ROOT: Final = "conformance"
 """First part of the node ids."""
 BROKER: Final = "broker"
 """Name of the implementation, and of the machine that tests only brokers."""
-COMPARED: Final = frozenset({"conforms", "expected-divergence", "diverges"})
+COMPARED: Final = frozenset({"conforms", "tolerated", "expected-divergence", "diverges"})
 """Verdicts on clauses that were compared."""
 _REASONS: Final[dict[Verdict, str]] = {
     "could-not-run": "could not run: the implementation had failed before, or rejected what it declares",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 VERDICTS_BY_SEVERITY: Final[tuple[Verdict, ...]] = (
     "diverges",
     "expected-divergence",
+    "tolerated",
     "conforms",
     "could-not-run",
     "unsupported",

@@ -28,6 +28,7 @@ VERDICT_LEGEND: Final = {
     "conforms": "was exercised, and everything was equal",
     "diverges": "was exercised, and something differed",
     "expected-divergence": "diverged in a known way, with a reason and a link",
+    "tolerated": "differed in a way that the level of the run leaves open, and does not count",
     "could-not-run": "a step exercised it, and the implementation had failed before, or rejected what it declares",
     "unsupported": "the implementation does not have the operations",
     "not-run": "nothing exercised it, so nothing is known",

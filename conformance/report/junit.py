@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _SKIPPED: Final = {
     "expected-divergence": "a known divergence, expected",
+    "tolerated": "tolerated at this level: a difference that does not count",
     "unsupported": "does not apply: the implementation does not have the operations",
     "not-run": "not run: nothing exercised this clause",
 }

@@ -21,6 +21,7 @@ VERDICT_SYMBOLS: Final = {
     "conforms": "✓",
     "diverges": "✗",
     "expected-divergence": "≈",
+    "tolerated": "◌",
     "could-not-run": "⊘",
     "unsupported": "–",
     "not-run": "○",
@@ -37,8 +38,9 @@ _SHOWN = 20
 
 
 _WORDS: Final = (
-    "not run: no step exercised them; could not run: a step did, and the implementation had failed before or rejected"
-    " it; does not apply: the implementation lacks their operations."
+    "tolerated at this level: differed as an API or OBSERVED clause permits, and does not count; not run: no step"
+    " exercised them; could not run: a step did, and the implementation had failed before or rejected it; does not"
+    " apply: the implementation lacks their operations."
 )
 
 

@@ -129,6 +129,10 @@ class TerminalWriter:
             self._print_failures()
             if self.verbose:
                 self._print_not_run()
+        excuses = event.details.get("expected", [])
+        for expectation in excuses:
+            text = f"expected, so it does not count: {expectation}"
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
         missing = event.details.get("missing", [])
         for reason in missing:
             self.console.print(f"not compared: {reason}", markup=False, highlight=False, soft_wrap=True)
@@ -136,6 +140,7 @@ class TerminalWriter:
         if verdict.startswith(("conforms", "INCOMPLETE")):
             compared, applicable = clauses_compared(self._results, self._level)
             verdict += f" · {compared} of {applicable} clauses compared" if applicable else ""
+        verdict += f" · {counted(len(excuses), 'expectation')} used" if excuses else ""
         self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)
 
     def _closing_words(self, event: RunFinished, divergences: int, stale: int, missing: int) -> str:

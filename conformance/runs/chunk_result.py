@@ -45,7 +45,8 @@ class ChunkResult:
             tolerance.
         lacking: For each participant, the requested operations that it does not have.
         buckets: The buckets of the divergences that count.
-        expected: For each participant, the clauses of divergences that are expected or do not count.
+        expected: For each participant, the clauses of divergences that are expected.
+        tolerated: For each participant, the clauses of divergences that do not count at the level.
         matched_expectations: The numbers of the expectations that a divergence has matched.
         waited: For each participant, the number of ``examples`` and ``steps`` that other participants executed instead.
         failed: For each participant, the number of examples that ended with a failure, by its signature.
@@ -72,6 +73,7 @@ class ChunkResult:
     lacking: dict[str, set[str]] = field(default_factory=dict)
     buckets: Buckets = field(default_factory=Buckets)
     expected: dict[str, set[str]] = field(default_factory=dict)
+    tolerated: dict[str, set[str]] = field(default_factory=dict)
     matched_expectations: set[int] = field(default_factory=set)
     waited: dict[str, Counter[str]] = field(default_factory=dict)
     failed: dict[str, Counter[str]] = field(default_factory=dict)
@@ -104,7 +106,7 @@ class ChunkResult:
                 if participant not in gone:
                     totals.setdefault(participant, Counter()).update(counts)
         sets = (self.lacking, chunk.lacking), (self.expected, chunk.expected), (self.reached, chunk.reached)
-        named = (*sets, (self.survived, chunk.survived))
+        named = (*sets, (self.survived, chunk.survived), (self.tolerated, chunk.tolerated))
         for mine, theirs in named:
             for participant, names in theirs.items():
                 if participant not in gone:

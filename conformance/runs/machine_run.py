@@ -180,6 +180,7 @@ class MachineRun:
         for participant in self._participants.values():
             participant.unsupported.clear()
             participant.crashed = None if participant.batched or number == REGRESSION_TRACES else set()
+            participant.survived.clear()
             participant.skipped.clear()
             excused_by(participant).clear()
         self._ends.clear()
@@ -246,9 +247,12 @@ class MachineRun:
         participant = self._participants[divergence.participant]
         specification = self._specifications[divergence.participant]
         evidence, clauses = self._evidence, divergence.clauses
-        known = None if divergence.is_failure else self._known(divergence, specification)
-        if known is not None:
-            evidence.expected.setdefault(divergence.participant, set()).update(known)
+        name = divergence.participant
+        if (known := self._known(divergence, specification)) is not None:
+            evidence.expected.setdefault(name, set()).update(known)
+        elif not divergence.counts(self.plan.level):
+            below = {clause for clause in clauses if load_clauses()[clause].level != "MUST"}
+            evidence.tolerated.setdefault(name, set()).update(below)
         else:
             evidence.buckets.record(*self._without_skipped(divergence, participant))
             if divergence.is_failure:
@@ -279,16 +283,15 @@ class MachineRun:
         return divergence.clauses
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
-        """Return the clauses of a divergence that does not count: it is expected, or permitted; None if it counts."""
+        """Return the clauses of an expected divergence; None if no expectation matches it."""
+        if divergence.is_failure:
+            return None
         about = divergence.clauses, signature_of(divergence), self.name, specification, divergence.release
         numbers = self.ledger.match_all(*about, signature_detail(divergence))
         if numbers:
             self._evidence.matched_expectations.update(numbers)
             known = [self.ledger.expectations[number] for number in numbers]
             return {clause for clause in divergence.clauses if any(each.covers_clause(clause) for each in known)}
-        if not divergence.counts(self.plan.level):
-            catalogue = load_clauses()
-            return {clause for clause in divergence.clauses if catalogue[clause].level != "MUST"}
         return None
 
 

@@ -242,6 +242,7 @@ class _Runner:
                 time.monotonic() - self.started,
                 ({"stale": list(map(str, stale))} if stale else {})
                 | ({"not seen": unsure} if unsure else {})
+                | ({"expected": list(map(str, self.ledger.matched))} if self.ledger.matched else {})
                 | ({"missing": list(compared.reasons)} if compared.reasons else {})
                 | ({"uncovered": self.uncovered} if self.uncovered else {}),
             )

@@ -163,7 +163,8 @@ def _verdicts(
     catalogue = load_clauses()
     below = {clause for clause in diverging if not catalogue[clause].counts(run.plan.level)}
     diverging -= below
-    expected = evidence.expected.get(subject.name, set()) | below
+    expected = evidence.expected.get(subject.name, set())
+    tolerated = evidence.tolerated.get(subject.name, set()) | below
     lacking = evidence.lacking.get(subject.name, set())
     # After a failure an example continues without the participant, and may exercise what it was never compared in.
     hidden = evidence.failed.get(subject.name) and run.turn_order.partners(subject.name) == 1
@@ -174,7 +175,7 @@ def _verdicts(
         if unsupported and clause not in diverging:
             verdicts[clause] = "unsupported"
         else:
-            verdicts[clause] = verdict_of(clause, count, diverging, expected)
+            verdicts[clause] = verdict_of(clause, count, diverging, expected, tolerated)
         if verdicts[clause] == "not-run":
             if _lacks(run.name, subject, clause, lacking):
                 verdicts[clause] = "unsupported"
@@ -183,7 +184,13 @@ def _verdicts(
     return verdicts
 
 
-def verdict_of(clause: str, count: int, diverging: AbstractSet[str], expected: AbstractSet[str]) -> Verdict:
+def verdict_of(
+    clause: str,
+    count: int,
+    diverging: AbstractSet[str],
+    expected: AbstractSet[str],
+    tolerated: AbstractSet[str] = frozenset(),
+) -> Verdict:
     """Return the verdict of a clause that an implementation can be tested for.
 
     Args:
@@ -191,11 +198,14 @@ def verdict_of(clause: str, count: int, diverging: AbstractSet[str], expected: A
         count: The number of steps that exercised it.
         diverging: The ids of clauses in which a divergence was found.
         expected: The ids of clauses whose divergences are expected.
+        tolerated: The ids of clauses with a divergence that does not count at the level.
     """
     if clause in diverging:
         return "diverges"
     if clause in expected:
         return "expected-divergence"
+    if clause in tolerated:
+        return "tolerated"
     return "conforms" if count else "not-run"
 
 

@@ -29,6 +29,7 @@ VERDICT_LABELS: Final[Mapping[str, str]] = {
     "conforms": "conforms",
     "diverges": "diverges",
     "expected-divergence": "expected divergence",
+    "tolerated": "tolerated at this level",
     "could-not-run": "could not run",
     "unsupported": "does not apply",
     "not-run": "not run",

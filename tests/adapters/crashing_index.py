@@ -33,6 +33,19 @@ class CrashingLookups(OffsetIndex):
         """Truncate nothing."""
 
 
+class CrashingBelowZero(OffsetIndex):
+    def lookup(self, target):
+        """Return the first entry instead of nothing, unless the target is negative."""
+        if target < 0:
+            raise KeyError(target)
+        return self.entry(0) if self.entries else super().lookup(target)
+
+
+def open_crashing_below_zero(_, path, base_offset, max_index_size, writable):
+    """Open an index whose lookups raise an unexpected exception for negative targets."""
+    return CrashingBelowZero(path, base_offset, max_index_size, writable)
+
+
 def open_crashing_lookups(_, path, base_offset, max_index_size, writable):
     """Open an index whose lookups raise an unexpected exception."""
     return CrashingLookups(path, base_offset, max_index_size, writable)

@@ -11,6 +11,8 @@ import pytest
 from conformance.events import Diverged, Event, Result
 from conformance.implementations.process.line_process import WAITED
 from conformance.lockstep import Divergence
+from conformance.lockstep.decision import Decision
+from conformance.machines import MACHINES
 from conformance.operations import Operation, Outcome
 from conformance.operations.outcomes import FAILURE
 from conformance.report.failures import describe_failures
@@ -116,3 +118,27 @@ def test_what_crashes_without_an_effect_is_left_out_of_later_examples_and_named(
     others = [event for signature, event in found.items() if signature.removeprefix("bulk_") != "lookup"]
     assert "truncate" in {event.signature.partition(":")[0] for event in others}
     assert all("lookup" not in step for event in others for step in event.steps)
+
+
+def test_a_crash_excludes_only_arguments_of_its_class(tmp_path):
+    """A negative target and a target of zero exercise the same clauses: both are before the first entry."""
+    name = "python:tests.adapters.crashing_index:open_crashing_below_zero"
+    subject = MACHINES["offset"].subject(name, "4.4.0")
+    lockstep = MACHINES["offset"].new_lockstep([subject], tmp_path, on_divergence=lambda _: Decision.SKIP_EXAMPLE)
+    (participant,) = lockstep.subjects_compared
+    participant.crashed = set()
+    opening = Operation("open", ("offset", "0.index", 0, 80, True)), Operation("append", (7, 100))
+    active = []
+    for entries, target in ((1, -1), (1, 0), (0, 0), (1, 0), (1, -2)):
+        participant.skipped.clear()
+        with lockstep.example():
+            for operation in (*opening[: entries + 1], Operation("lookup", (target,))):
+                lockstep.perform(operation)
+            active.append((entries, target, participant.active, bool(participant.skipped)))
+    assert active == [
+        (1, -1, False, False),  # crashes
+        (1, 0, True, True),  # may crash as well
+        (0, 0, True, False),  # does not crash with zero, in an empty index
+        (1, 0, False, False),  # is compared, and wrong
+        (1, -2, True, True),
+    ]
