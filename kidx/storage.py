@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _TAGS: Final = frozenset({"etag", "e_tag", "md5", "md5hash", "content_md5", "crc32c", "generation", "version_id"})
 """Names by which stores report a checksum or a version of a file's content."""
+SETTLED: Final = 2.0
+"""Seconds after which a changed file has another time, by the coarsest clocks of file systems."""
 _WITHOUT_FSSPEC = "{url} requires fsspec; install with: pip install 'kidx[spark]'"
 
 
@@ -191,6 +194,22 @@ class Store:
             return b""
 
 
+def local_version(status: os.stat_result) -> str:
+    """Return a text that changes with the content of a local file; empty if the file was changed just now.
+
+    It has the time of the last change of the inode, because no system call can set that back.
+    """
+    newest = max(status.st_mtime, status.st_ctime)
+    text = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+    return text if newest < time.time() - SETTLED else ""
+
+
+def stored_version(entry: Entry) -> str:
+    """Return a text that changes with the content of a stored file; empty if the store does not show changes."""
+    old = entry.modified is not None and entry.modified / 1000 < time.time() - SETTLED
+    return entry.tag if entry.tagged or old else ""
+
+
 def _status_of(entry: os.DirEntry[str]) -> os.stat_result:
     try:
         return entry.stat()
@@ -253,6 +272,10 @@ class RangeReader:
     def _read(self, start: int, end: int) -> bytes:
         raise NotImplementedError
 
+    def version(self) -> str:
+        """Return a text that changes with the content of the file; empty if unknown."""
+        return ""
+
     def is_zero_from(self, position: int) -> bool:
         """Return True if the file has only zeros from a position to its end.
 
@@ -275,6 +298,10 @@ class LocalReader(RangeReader):
 
     def _read(self, start: int, end: int) -> bytes:
         return os.pread(self._descriptor, end - start, start)
+
+    def version(self) -> str:
+        """Return the version of the open file now."""
+        return local_version(os.fstat(self._descriptor))
 
     def is_zero_from(self, position: int) -> bool:
         """Return True if only zeros follow, without reading the holes of a sparse file such as a preallocated log."""
@@ -302,6 +329,11 @@ class RemoteReader(RangeReader):
             return bytes(self._filesystem.cat_file(self._path, start=start, end=end))
         self._file.seek(start)
         return bytes(self._file.read(end - start))
+
+    def version(self) -> str:
+        """Return the current version of the object, from the store and not from the cache of listings."""
+        self._filesystem.invalidate_cache(self._path.rpartition("/")[0])
+        return stored_version(_entry_of(self._filesystem.info(self._path)))
 
     def close(self) -> None:
         """Close the file."""

@@ -403,6 +403,10 @@ class _LogReader(RangeReader):
             self._last = number, data
         return self._last[1]
 
+    def version(self) -> str:
+        """Return the version of the object."""
+        return self._stored.version()
+
     def close(self) -> None:
         """Close the object."""
         self._stored.close()

@@ -133,11 +133,11 @@ class SegmentsReader(DataSourceReader):
         from kidx.tables.columns import RowBuffer, arrow_schema  # noqa: PLC0415
         from kidx.tables.indexes import Counter  # noqa: PLC0415
         from kidx.tables.non_record_tables import rows  # noqa: PLC0415
-        from kidx.tables.split_reader import SplitReader  # noqa: PLC0415
+        from kidx.tables.split_reader import reader_of  # noqa: PLC0415
 
         options, counter = self.options, Counter()
         buffer = RowBuffer(arrow_schema(_columns(self.columns)))
-        reader = SplitReader(self.conditions, options.fail_on_data_loss, options.check_crcs, options.isolation)
+        reader = reader_of(options, self.conditions)
         for split in partition.value:
             if options.content == "records":
                 yield from reader.records(split, buffer, counter)

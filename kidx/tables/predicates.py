@@ -4,7 +4,8 @@ Spark keeps every predicate and evaluates it again on the rows. The predicates h
 never too little. A predicate on ``timestamp`` restricts record times, which need not ascend. With LogAppendTime the
 largest timestamp in a batch's header is the time of every record, by definition. With CreateTime it only describes
 them. A broker of Kafka sets it, but nothing in a log shows that one did: other brokers and mirrors write -1 or what a
-client sent, and the time index is made of it. So these records are read, unless ``timestampDisorderMs`` is given.
+client sent, and the time index is made of it. So these records are read once, and their times are kept
+(:mod:`kidx.tables.record_times`), unless ``timestampDisorderMs`` is given.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class Predicates:
         return (self.topics is None or key.topic in self.topics) and (
             self.partitions is None or key.partition in self.partitions
         )
+
+    @property
+    def restricts_times(self) -> bool:
+        """True if times are bounded."""
+        return self.min_time is not None or self.max_time is not None
 
     def admits_batch(self, batch: RecordBatch) -> bool:
         """Return True if a batch can have rows, by its header; exact only for v2 batches with LogAppendTime."""

@@ -24,7 +24,7 @@ from kidx.tables.non_record_tables import rows
 from kidx.tables.offsets import LogOffsets
 from kidx.tables.options import ReadOptions, read_options
 from kidx.tables.predicates import Predicates
-from kidx.tables.split_reader import SplitReader
+from kidx.tables.split_reader import reader_of
 from kidx.tables.splits import Split, plan_segments, plan_splits
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def read(
 
 def _batches(options: ReadOptions, predicates: Predicates, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     counter, buffer = Counter(), RowBuffer(schema)
-    reader = SplitReader(predicates, options.fail_on_data_loss, options.check_crcs, options.isolation)
+    reader = reader_of(options, predicates)
     try:
         for split in _splits(options, predicates, counter):
             if options.content == "records":

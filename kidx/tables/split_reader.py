@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import KidxError, ToolError
@@ -20,8 +21,9 @@ from kidx.tables.batch_walk import BatchWalk, is_unfinished
 from kidx.tables.columns import RowBuffer, to_microseconds
 from kidx.tables.isolation import AbortedFilter, aborted_transactions
 from kidx.tables.record_columns import extend, headers_of
+from kidx.tables.record_times import Recent, check, known_ranges
 from kidx.tables.segments import LISTINGS
-from kidx.tables.splits import is_of_another_topic, plan_again
+from kidx.tables.splits import checks_times, is_of_another_topic, plan_again
 from kidx.tables.vectorized import VectorizedBatches
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 
     from kidx.records import RecordBatch
     from kidx.scan import RecordColumns
+    from kidx.storage import RangeReader
     from kidx.tables.indexes import Counter
-    from kidx.tables.options import Isolation
+    from kidx.tables.options import Isolation, ReadOptions
     from kidx.tables.predicates import Predicates
     from kidx.tables.segments import Segment
     from kidx.tables.splits import Split
@@ -48,12 +51,14 @@ class SplitReader:
         fail_on_data_loss: True to raise an error at a corrupt batch; False to skip the rest of its segment.
         check_crcs: True if an invalid checksum is corruption.
         isolation: the isolation level.
+        check_times: True to check and note the times of records where a query restricts them.
     """
 
     predicates: Predicates
     fail_on_data_loss: bool = True
     check_crcs: bool = True
     isolation: Isolation = "read_uncommitted"
+    check_times: bool = False
 
     def records(self, split: Split, buffer: RowBuffer, counter: Counter) -> Iterator[pa.RecordBatch]:
         """Yield the records of a split, as rows of ``content=records``.
@@ -176,54 +181,100 @@ class SplitReader:
             FileNotFoundError: the segment was removed or replaced.
         """
         segment = split.segment
-
-        def wanted(batch: RecordBatch) -> bool:
-            return batch.last_offset >= split.first_offset and batch.base_offset < split.stop_offset
-
         with segment.store.open(segment.file("log")) as reader:
             try:
                 _check_unchanged(split, reader.size)
                 hard_end = split.end if split.exact_end else max(segment.size, split.end)
-                walk = BatchWalk(
-                    reader,
-                    split.start,
-                    split.end,
-                    hard_end,
-                    source=segment.name,
-                    wanted=wanted,
-                    may_grow=segment.is_last,
-                )
-                committed = self.isolation == "read_committed"
-                vectorized = VectorizedBatches(
-                    walk,
-                    split,
-                    self.predicates,
-                    buffer,
-                    checked=self.check_crcs,
-                    committed=committed,
-                    compiled=compiled,
-                )
-                try:
-                    for position, batch, is_wanted in walk:
-                        if position == split.start > 0 and _begins_too_late(split, batch):
-                            # The offset index points past the batch that it should find, or into the middle of one.
-                            again = replace(split, start=0, end=hard_end)
-                            yield from self._batches(again, counter, buffer, compiled=compiled)
-                            return
-                        if is_wanted and vectorized.is_possible and (yield from vectorized.take(position)):
-                            continue
-                        if is_wanted and (batch.magic >= 2 or wanted(batch)):
-                            yield position, batch
-                        if split.end_offset is not None and batch.last_offset >= split.end_offset - 1:
-                            return
-                except KidxError as error:
-                    raise _CorruptBatch(walk.position, error) from error
-                if walk.position < hard_end and (split.exact_end or not segment.is_last):
-                    raise _CorruptBatch(
-                        walk.position, f"no complete batch in the next {hard_end - walk.position} bytes"
-                    )
+                is_over = False
+                for source, start, end in self._ranges(split, reader, hard_end, compiled=compiled):
+                    if not is_over:  # otherwise the range is checked for the next query only
+                        is_whole = end < hard_end or split.exact_end or not segment.is_last
+                        walk = BatchWalk(
+                            source,
+                            start,
+                            min(end, split.end),
+                            end,
+                            source=segment.name,
+                            wanted=partial(_is_wanted, split),
+                            may_grow=segment.is_last,
+                        )
+                        is_over = yield from self._walked(split, walk, counter, buffer, compiled, is_whole)
             finally:
                 counter.log_bytes += reader.bytes_read
+
+    def _walked(
+        self, split: Split, walk: BatchWalk, counter: Counter, buffer: RowBuffer, compiled: bool, is_whole: bool
+    ) -> Generator[tuple[int, RecordBatch | None], None, bool]:
+        """Yield position and batch for the batches of a walk; return True if no later batch has a requested offset.
+
+        Raises:
+            _CorruptBatch: the next bytes are not a batch, and ``is_whole`` is True: batches fill the walk.
+        """
+        vectorized = VectorizedBatches(
+            walk,
+            split,
+            self.predicates,
+            buffer,
+            checked=self.check_crcs,
+            committed=self.isolation == "read_committed",
+            compiled=compiled,
+        )
+        try:
+            for position, batch, is_wanted in walk:
+                if position == split.start > 0 and _begins_too_late(split, batch):
+                    # The offset index points past the batch that it should find, or into the middle of one.
+                    again = replace(split, start=0, end=walk.hard_end)
+                    yield from self._batches(again, counter, buffer, compiled=compiled)
+                    return True
+                if is_wanted and vectorized.is_possible and (yield from vectorized.take(position)):
+                    continue
+                if is_wanted and (batch.magic >= 2 or _is_wanted(split, batch)):
+                    yield position, batch
+                if split.end_offset is not None and batch.last_offset >= split.end_offset - 1:
+                    return True
+        except KidxError as error:
+            raise _CorruptBatch(walk.position, error) from error
+        if walk.position < walk.hard_end and is_whole:
+            raise _CorruptBatch(walk.position, f"no complete batch in the next {walk.hard_end - walk.position} bytes")
+        return False
+
+    def _ranges(
+        self, split: Split, reader: RangeReader, end: int, *, compiled: bool
+    ) -> Iterator[tuple[RangeReader, int, int]]:
+        """Yield the ranges of a split to read, with the reader to use.
+
+        A split whose start comes from an index may begin within a batch, so it is read whole.
+        """
+        segment, whole = split.segment, (split.start, end)
+        version = reader.version() if self.check_times else ""
+        is_whole = (split.start == 0 or split.is_continuation) and (split.exact_end or split.end >= segment.size)
+        if not (version and is_whole):
+            yield reader, *whole
+            return
+        offsets = split.first_offset, split.stop_offset
+        ranges = split.ranges if split.version == version else None
+        if ranges is None:
+            ranges = known_ranges(segment, version, whole, offsets, self.predicates)
+        if ranges is not None:
+            for at, stop in ranges:
+                if max(at, split.start) < min(stop, end):
+                    yield reader, max(at, split.start), min(stop, end)
+            return
+        recent = Recent(reader)
+        for at, stop in check(
+            segment, recent, whole, offsets, self.predicates, checked=self.check_crcs, compiled=compiled
+        ):
+            yield recent, at, stop
+
+
+def reader_of(options: ReadOptions, predicates: Predicates) -> SplitReader:
+    """Return the reader of a query."""
+    check_times = checks_times(options, predicates)
+    return SplitReader(predicates, options.fail_on_data_loss, options.check_crcs, options.isolation, check_times)
+
+
+def _is_wanted(split: Split, batch: RecordBatch) -> bool:
+    return batch.last_offset >= split.first_offset and batch.base_offset < split.stop_offset
 
 
 def _check_unchanged(split: Split, size: int) -> None:

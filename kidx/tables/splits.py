@@ -16,11 +16,13 @@ from kidx.tables.identity import current_topic_id
 from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.isolation import is_unindexed, last_stable_offset
 from kidx.tables.offsets import LogOffsets, range_of
+from kidx.tables.record_times import known_ranges
 from kidx.tables.segments import PartitionLog, TopicPartition, list_again, retry_while_changing
 
 if TYPE_CHECKING:
     from kidx.tables.options import ReadOptions
     from kidx.tables.predicates import Predicates
+    from kidx.tables.record_times import Ranges
     from kidx.tables.segments import Segment
 
 OPEN_COST: Final = 64 << 10
@@ -70,6 +72,8 @@ class Split:
         later: this segment and later ones that have transaction indexes, for ``read_committed``.
         earlier: this segment and earlier ones.
         topic_id: the id of the topic; empty if unknown.
+        version: the version of the log, as :meth:`~kidx.storage.RangeReader.version`, that ``ranges`` are of.
+        ranges: the byte ranges that can have requested records, in order; None if the times were not checked.
     """
 
     segment: Segment
@@ -82,6 +86,15 @@ class Split:
     later: tuple[Segment, ...] = ()
     earlier: Earlier = _NOTHING_EARLIER
     topic_id: str = ""
+    version: str = ""
+    ranges: Ranges | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of bytes to read."""
+        if self.ranges is None:
+            return self.end - self.start
+        return sum(max(0, min(end, self.end) - max(start, self.start)) for start, end in self.ranges)
 
     @property
     def stop_offset(self) -> int:
@@ -123,8 +136,9 @@ def plan_range(
 def share_out(splits: Iterable[Split], options: ReadOptions, counter: Counter) -> list[list[Split]]:
     """Divide splits into tasks: cut large splits and combine small ones."""
     splits = list(splits)
-    target = task_bytes(sum(split.end - split.start + OPEN_COST for split in splits), options)
-    return pack((part for split in splits for part in _cut(split, target, options, counter)), target)
+    target = task_bytes(sum(split.size + OPEN_COST for split in splits), options)
+    parts = (part for split in splits for part in _cut(split, target, options, counter))
+    return pack((part for part in parts if part.ranges is None or part.size), target)
 
 
 def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
@@ -197,7 +211,7 @@ def pack(splits: Iterable[Split], target: int) -> list[list[Split]]:
     tasks: list[list[Split]] = []
     free = 0
     for split in splits:
-        cost = split.end - split.start + OPEN_COST
+        cost = split.size + OPEN_COST
         if not tasks or cost > free:
             tasks.append([])
             free = target + OPEN_COST
@@ -230,9 +244,33 @@ def _splits_between(
     log: PartitionLog, first: int, end: int | None, options: ReadOptions, predicates: Predicates, counter: Counter
 ) -> Iterator[Split]:
     for split in _whole_splits(log, first, end, committed=options.isolation == "read_committed"):
+        checked = _checked(split, predicates) if checks_times(options, predicates) else split
+        if checked.ranges is not None:
+            if checked.size:
+                yield checked
+            continue
         narrowed = _narrowed(split, options, predicates, counter) if options.use_indexes else split
         if narrowed is not None:
             yield narrowed
+
+
+def checks_times(options: ReadOptions, predicates: Predicates) -> bool:
+    """Return True if a query restricts times, and gives no bound on their disorder: the records are checked."""
+    return predicates.restricts_times and options.check_crcs and options.max_timestamp_disorder is None
+
+
+def _checked(split: Split, predicates: Predicates) -> Split:
+    """Return a split with the ranges that can have requested records, if all its times were checked before.
+
+    Raises:
+        FileNotFoundError: the segment was removed.
+    """
+    segment = split.segment
+    with segment.store.open(segment.file("log")) as reader:
+        version = reader.version() if reader.size == segment.size else ""
+    offsets = split.first_offset, split.stop_offset
+    ranges = known_ranges(segment, version, (0, segment.size), offsets, predicates)
+    return split if ranges is None else replace(split, version=version, ranges=ranges)
 
 
 def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: bool) -> Iterator[Split]:
@@ -299,7 +337,7 @@ def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counte
 def _cut(split: Split, target: int, options: ReadOptions, counter: Counter) -> Iterator[Split]:
     """Yield a split in parts of about ``target`` bytes, cut at the batches that the offset index names."""
     tolerated = target if options.min_partitions is not None else target + target // 2
-    if split.end - split.start <= tolerated or not options.use_indexes:
+    if split.size <= tolerated or not options.use_indexes:
         yield split
         return
     entries = read_offset_index(split.segment, counter)

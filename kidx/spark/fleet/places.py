@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from kidx.discovery import (
     are_of_a_log_directory,
 )
 from kidx.files import TEXT_LIMIT
+from kidx.storage import local_version, stored_version
 
 if TYPE_CHECKING:
     from kidx.storage import Entry, Store
@@ -38,8 +38,6 @@ _NAMES: Final = re.compile(r"\d{1,20}(?:\.[a-z.]+|-\d{10}\.checkpoint)")
 _CHECKPOINTS: Final = (META_PROPERTIES, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS)
 _KNOWN: Final = {EPOCHS, CLEAN_SHUTDOWN, *_CHECKPOINTS}
 _LISTED_AT_ONCE: Final = 16
-_SETTLED: Final = 2.0
-"""Seconds after which a further change also changes the time stamp, whatever the resolution of the file system."""
 
 
 class FileFacts(NamedTuple):
@@ -62,25 +60,17 @@ def reason_of(error: Exception) -> str:
 
 
 def local_facts(path: Path) -> FileFacts | None:
-    """Return the facts about a file of this machine, or None if it does not exist.
-
-    The tag contains the time of the last change of the inode, because no system call can set it back.
-    """
+    """Return the facts about a file of this machine, or None if it does not exist."""
     try:
         status = path.stat()
     except OSError:
         return None
-    newest = max(status.st_mtime, status.st_ctime)
-    tag = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
-    return FileFacts(status.st_size, status.st_mtime_ns // 1000, tag if newest < time.time() - _SETTLED else None)
+    return FileFacts(status.st_size, status.st_mtime_ns // 1000, local_version(status) or None)
 
 
 def _remote_facts(entry: Entry) -> FileFacts:
     modified = entry.modified
-    old = modified is not None and modified / 1000 < time.time() - _SETTLED
-    return FileFacts(
-        entry.size, None if modified is None else modified * 1000, entry.tag if entry.tagged or old else None
-    )
+    return FileFacts(entry.size, None if modified is None else modified * 1000, stored_version(entry) or None)
 
 
 @dataclass(frozen=True)
