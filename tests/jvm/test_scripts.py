@@ -161,3 +161,20 @@ def test_java_tests_are_run_by_junit(tmp_path, release):
     said = run_by_junit(tmp_path, release)
     assert "OffsetPosition" in said.pop("WrongTest.trace")
     assert said == {f"{name}.trace": "" for name in names}
+
+
+def test_a_java_test_asserts_at_the_level_of_its_trace(tmp_path):
+    """Kafka 4.3.1 trims a file that is closed, which 4.4.0 does not (AI-42b); a lost entry fails at either level."""
+    steps = Operation("open", ("offset", "0.index", 0, 64, True)), Operation("append", (7, 1)), Operation("close")
+    for name, level in (("MustTest", "must"), ("ObservedTest", "observed")):
+        trace = Trace("offset", "4.4.0", steps, provenance={"level": level})
+        write_reproducer(tmp_path / f"{name}.java", trace, "4.4.0", "jvm")
+    text = (tmp_path / "MustTest.java").read_text("utf-8")
+    lost = text.replace("MustTest", "LostTest").replace("append(7L, 1)", "append(6L, 1)")
+    (tmp_path / "LostTest.java").write_text(lost, "utf-8")
+    said = run_by_junit(tmp_path, "4.3.1")
+    assert {name: bool(text) for name, text in said.items()} == {
+        "MustTest.trace": False,
+        "ObservedTest.trace": True,
+        "LostTest.trace": True,
+    }

@@ -63,6 +63,13 @@ public class {name} {{
         return Arrays.copyOf(bytes, bytes.length + zeros);
     }}
 
+    private byte[] used(String name) throws Exception {{
+        byte[] bytes = Files.readAllBytes(path(name));
+        int end = bytes.length;
+        while (end > 0 && bytes[end - 1] == 0) end--;
+        return Arrays.copyOf(bytes, end);
+    }}
+
     @Test
     public void trace() throws Exception {{
 {body}
@@ -73,6 +80,9 @@ public class {name} {{
 
 def java_reproducer(trace: Trace, release: str, implementation: str, name: str) -> str:
     """Return the test class, which asserts every outcome, and the content of a file after each change.
+
+    Of a trace at level must, it asserts what users rely on: entries, results, and that an error is one. The kind of an
+    error, and the length and the capacity of a file, are matters of Kafka's classes.
 
     Raises:
         ToolError: The machine of the trace tests servers, or ``name`` is not the name of a class.
@@ -85,7 +95,7 @@ def java_reproducer(trace: Trace, release: str, implementation: str, name: str) 
     require_class_name(name, _TAKEN)
     if trace.machine not in KINDS:
         return trace_test(trace, release, name)
-    writer = _Writer(trace.machine, release)
+    writer = _Writer(trace.machine, release, of_users=trace.provenance.get("level") == "must")
     return _TEST.format(
         package=writer.package,
         imports=writer.imports,
@@ -102,13 +112,15 @@ class _Writer:
     """Writer of Java code for one kind of index in one release.
 
     Attributes:
+        of_users: True to assert only what users rely on.
         scala: True if the classes of the release are written in Scala.
         imports: Additional import statements.
         entry: The class of an entry.
     """
 
-    def __init__(self, kind: str, release: str) -> None:
+    def __init__(self, kind: str, release: str, *, of_users: bool = False) -> None:
         self.kind = kind
+        self.of_users = of_users
         self.dialect = dialect_of(release)
         self.scala = self.dialect.index_classes_are_in_scala
         self.package = "kafka.log" if self.scala else "org.apache.kafka.storage.internals.log"
@@ -199,6 +211,8 @@ class _Writer:
         return "()" if self.scala or self.dialect.search_results_are_records else ""
 
     def _exception(self, kind: str) -> str:
+        if self.of_users:
+            return "Exception"
         names = [name for name, known in KIND_OF.items() if known == kind]
         ours = [name for name in names if name.startswith(("kafka.", "org.apache.kafka.storage"))]
         if len(ours) == 2:  # the class is in another package since the indexes moved
@@ -213,16 +227,21 @@ class _Writer:
     def _file(self, step: Step) -> str:
         if step.content is None:
             return f"assertEquals(false, Files.exists(path({java_string(step.path)})));"
+        if self.of_users:
+            return f"assertArrayEquals({_bytes(step.content.rstrip(bytes(1)))}, used({java_string(step.path)}));"
         return f"assertArrayEquals({_bytes(step.content)}, Files.readAllBytes(path({java_string(step.path)})));"
 
     def _state(self, state: State) -> list[str]:
         if self.kind == "transaction":
             return []
-        return [
-            f"assertEquals({state.entries}, index.entries());",
+        of_callers = [
             f"assertEquals({state.max_entries}, index.maxEntries());",
             f"assertEquals({str(state.full).lower()}, index.isFull());",
             f"assertEquals({_long(state.length or 0)}, index.length());",
+        ]
+        return [
+            f"assertEquals({state.entries}, index.entries());",
+            *([] if self.of_users else of_callers),
             f"assertEquals({_long(state.last[0])}, index.lastOffset());"
             if self.kind == "offset"
             else f"assertEquals({self.new_entry(state.last)}, index.lastEntry());",
