@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.errors import ClosedError, IndexOffsetOverflowError, InvalidArgumentError, KidxError, OutOfBoundsError
+from kidx.errors import (
+    ClosedError,
+    IllegalStateError,
+    IndexOffsetOverflowError,
+    InvalidArgumentError,
+    KidxError,
+    OutOfBoundsError,
+)
 from kidx.files import open_regular, unlink
 from kidx.index.mapped_buffer import MappedBuffer
 from kidx.index.search import Keys, ProbeCallback, Search, warm_search
@@ -69,6 +76,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         self._mmap: MappedBuffer | None = self._create_and_map()
         self.max_entries = self._mmap.limit // self.entry_size  # number of entries for which the file has space
         self.entries = self._mmap.position // self.entry_size
+        self._refresh_last()
 
     def _create_and_map(self) -> MappedBuffer:
         try:
@@ -132,10 +140,6 @@ class AbstractIndex(ABC, Generic[Entry]):
         Raises:
             CorruptIndexError: a check failed; OI-11 and TI-11 list the checks.
         """
-
-    @abstractmethod
-    def truncate_to(self, offset: int) -> None:
-        """Remove every entry whose offset is ≥ ``offset`` (OI-10, TI-9). The file keeps its length (AI-14)."""
 
     # -- size ------------------------------------------------------------------------------------------------------
 
@@ -227,8 +231,31 @@ class AbstractIndex(ABC, Generic[Entry]):
         # Kafka does not reject a negative n: n * entry_size wraps around and may end up inside the file (OI-8).
         return self._parse(self._mapped(), n)
 
+    @property
+    def _requirement(self) -> str:
+        return "requirement failed: " if self.dialect.scala_texts else ""
+
+    def _position_mismatch(self, position: int) -> InvalidArgumentError | IllegalStateError:
+        """Return Kafka's error for a position in the file that is not the end of the entries (OI-6, TI-21)."""
+        message = f"{self._file}: {self.entries} entries, but the file position is {position}"
+        text = f"{self.entries} entries but file position in index is {position}"
+        if self.dialect.position_mismatch_is_state:
+            return IllegalStateError(message, text)
+        return InvalidArgumentError(message, f"{self._requirement}{text}.")
+
     def _byte_position(self, slot: int) -> int:
         return to_int(slot * self.entry_size)
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove every entry whose offset is ≥ ``offset`` (OI-10, TI-9). The file keeps its length (AI-14).
+
+        Raises:
+            ClosedError: the index is closed.
+            OutOfBoundsError: the file has been truncated below its entries (AI-11).
+        """
+        buffer = self._mapped()
+        slot, _ = self._bounds(self._offset_codec, self._offset_shift, offset, offsets=True)
+        self._truncate_to_entries(self._entries_below(buffer, slot, offset))
 
     def _truncate_to_entries(self, entries: int) -> None:
         self.entries = entries

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, ClassVar
 
-from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
+from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
 from kidx.index.abstract import AbstractIndex
 from kidx.index.entries import OffsetPosition
 from kidx.index.search import offset_floor, warm_search
@@ -13,7 +12,6 @@ from kidx.java_numbers import INT_MAX, INT_MIN, to_int
 from kidx.layout import OFFSET_INDEX
 
 if TYPE_CHECKING:
-    from kidx.dialect import Dialect
     from kidx.index.mapped_buffer import MappedBuffer
     from kidx.index.search import ProbeCallback, Search
     from kidx.layout import Layout
@@ -32,18 +30,6 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
     """Map from an offset to the position of the last indexed batch at or before it; arguments as in the base class."""
 
     layout: ClassVar[Layout] = OFFSET_INDEX
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        base_offset: int,
-        max_index_size: int = -1,
-        writable: bool = True,
-        *,
-        dialect: str | Dialect | None = None,
-    ) -> None:
-        super().__init__(path, base_offset, max_index_size, writable, dialect=dialect)
-        self._refresh_last()
 
     @property
     def last_offset(self) -> int:
@@ -88,12 +74,8 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         buffer.put_entry(_FIELDS, _ENTRY, relative, position)
         self.entries += 1
         self._last_offset = offset
-        if self.entries * _ENTRY.size != buffer.position:
+        if self.entries * _SIZE != buffer.position:
             raise self._position_mismatch(buffer.position)
-
-    @property
-    def _requirement(self) -> str:
-        return "requirement failed: " if self.dialect.scala_texts else ""
 
     def _out_of_order_text(self, offset: int) -> str:
         subject, end = (f"({offset})", ".") if self.dialect.scala_texts else (f"{offset}", "")
@@ -101,13 +83,6 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
             f"Attempt to append an offset {subject} to position {self.entries} no larger than the last offset"
             f" appended ({self._last_offset}) to {self._absolute_path}{end}"
         )
-
-    def _position_mismatch(self, position: int) -> InvalidArgumentError | IllegalStateError:
-        message = f"{self._file}: {self.entries} entries, but the file position is {position}"
-        text = f"{self.entries} entries but file position in index is {position}"
-        if self.dialect.position_mismatch_is_state:
-            return IllegalStateError(message, text)
-        return InvalidArgumentError(message, f"{self._requirement}{text}.")
 
     def lookup(
         self, target: int, probe: ProbeCallback | None = None, *, search: Search = warm_search
@@ -153,17 +128,6 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         target = to_int(fetch_offset.position + fetch_size)
         _, slot = self._bounds(_POSITION, _POSITION_AT, target, offsets=False)
         return None if slot == -1 else self._parse(buffer, slot)
-
-    def truncate_to(self, offset: int) -> None:
-        """Remove every entry whose offset is ≥ ``offset`` (OI-10). The file keeps its length.
-
-        Raises:
-            ClosedError: the index is closed.
-            OutOfBoundsError: the file has been truncated below its entries (AI-11).
-        """
-        buffer = self._mapped()
-        slot, _ = self._bounds(_OFFSET, _OFFSET_AT, offset, offsets=True)
-        self._truncate_to_entries(self._entries_below(buffer, slot, offset))
 
     def sanity_check(self) -> None:
         """Reject a last offset below the base and a length that is not a multiple of 8 (OI-11). Works when closed.

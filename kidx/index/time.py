@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, ClassVar
 
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
@@ -12,7 +11,6 @@ from kidx.index.search import timestamp_floor, warm_search
 from kidx.layout import TIME_INDEX
 
 if TYPE_CHECKING:
-    from kidx.dialect import Dialect
     from kidx.index.mapped_buffer import MappedBuffer
     from kidx.index.search import ProbeCallback, Search
     from kidx.layout import Layout
@@ -34,18 +32,6 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
     """
 
     layout: ClassVar[Layout] = TIME_INDEX
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        base_offset: int,
-        max_index_size: int = -1,
-        writable: bool = True,
-        *,
-        dialect: str | Dialect | None = None,
-    ) -> None:
-        super().__init__(path, base_offset, max_index_size, writable, dialect=dialect)
-        self._refresh_last()
 
     @property
     def last_entry(self) -> TimestampOffset:
@@ -92,8 +78,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
             raise InvalidArgumentError(
                 f"{self._file} is full: {self.entries} of {self.max_entries} entries, one kept free;"
                 f" ({timestamp}, {offset}) cannot be appended",
-                f"{'requirement failed: ' if self.dialect.scala_texts else ''}"
-                f"Attempt to append to a full time index (size = {self.entries}).",
+                f"{self._requirement}Attempt to append to a full time index (size = {self.entries}).",
             )
         last = self._last_entry
         if self.entries and offset < last.offset:
@@ -116,12 +101,8 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         buffer.put(_OFFSET, self.relative_offset(offset))
         self.entries += 1
         self._last_entry = TimestampOffset(timestamp, offset)
-        if self.entries * self.entry_size != buffer.position:
-            message = f"{self._file}: {self.entries} entries, but the file position is {buffer.position}"
-            text = f"{self.entries} entries but file position in index is {buffer.position}"
-            if self.dialect.position_mismatch_is_state:
-                raise IllegalStateError(message, text)
-            raise InvalidArgumentError(message, f"requirement failed: {text}.")
+        if self.entries * _SIZE != buffer.position:
+            raise self._position_mismatch(buffer.position)
 
     def _out_of_order_text(self, subject: str, last: str) -> str:
         end = "." if self.dialect.scala_texts else ""
@@ -161,17 +142,6 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         if lower >= 0 and (entry := self._parse(buffer, lower)).timestamp == timestamp:
             return entry
         return None if upper == -1 else self._parse(buffer, upper)
-
-    def truncate_to(self, offset: int) -> None:
-        """Remove every entry whose offset is ≥ ``offset`` (TI-9). The file keeps its length.
-
-        Raises:
-            ClosedError: the index is closed.
-            OutOfBoundsError: the file has been truncated below its entries (AI-11).
-        """
-        buffer = self._mapped()
-        slot, _ = self._bounds(_OFFSET, _OFFSET_AT, offset, offsets=True)
-        self._truncate_to_entries(self._entries_below(buffer, slot, offset))
 
     def resize(self, new_size: int) -> bool:
         """Resize the file as in the base class, and read the last entry again if the length changed (TI-10)."""

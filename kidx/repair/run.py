@@ -25,8 +25,8 @@ from kidx.producers.manager import load_producers_before
 from kidx.rebuild import rebuild
 from kidx.rebuild.in_place import WORK, swap_in, work_directory
 from kidx.rebuild.lock import broker_locks, lock_owner, log_directories_of
+from kidx.remote.cache import CacheFault, faults_of
 from kidx.remote.entry import DIRECTORY
-from kidx.remote.loading import CacheFault, faults_of
 from kidx.repair.interval import Intervals, intervals_of_topics, warning_of
 from kidx.repair.plan import TRANSACTIONS, Plan, RemainingFault, plan
 from kidx.verify import Verification, verify_paths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
@@ -119,28 +120,16 @@ class MaxTimestamp:
 class SegmentReader(SegmentFiles):
     """Segment with the operations that only read it.
 
-    Args:
-        log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect: see :class:`SegmentFiles`.
-        max_record_body_size: maximum size in bytes of a record in a search by timestamp, in 4.4.
-
     Attributes:
-        maximum: the largest timestamp and its offset (SEG-6).
+        max_record_body_size: maximum size in bytes of a record in a search by timestamp, in 4.4.
     """
 
-    def __init__(
-        self,
-        log: FileRecords,
-        lazy_offset_index: LazyIndex[OffsetIndex],
-        lazy_time_index: LazyIndex[TimeIndex],
-        txn_index: TransactionIndex,
-        base_offset: int,
-        *,
-        dialect: Dialect,
-        max_record_body_size: int = INT_MAX - 8,
-    ) -> None:
-        super().__init__(log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect=dialect)
-        self.max_record_body_size = max_record_body_size
-        self.maximum = MaxTimestamp(lazy_time_index.get, dialect)
+    max_record_body_size = INT_MAX - 8
+
+    @cached_property
+    def maximum(self) -> MaxTimestamp:
+        """Largest timestamp and its offset (SEG-6)."""
+        return MaxTimestamp(self.lazy_time_index.get, self.dialect)
 
     def can_convert_to_relative_offset(self, offset: int) -> bool:
         """Return True if the indexes can hold ``offset`` (AI-8). Opens the offset index."""
@@ -277,7 +266,6 @@ class LogSegment(SegmentReader):
         created: time when it was opened or last emptied, in milliseconds.
         bytes_since_last_index_entry: bytes appended since the last entry was due; 0 after opening (SEG-7).
         rolling_based_timestamp: the first timestamp, from which its age is counted; None if not read yet (SEG-10).
-        maximum: the largest timestamp and its offset (SEG-6).
     """
 
     def __init__(
@@ -294,15 +282,8 @@ class LogSegment(SegmentReader):
         dialect: str | Dialect | None = None,
         max_record_body_size: int = INT_MAX - 8,
     ) -> None:
-        super().__init__(
-            log,
-            lazy_offset_index,
-            lazy_time_index,
-            txn_index,
-            base_offset,
-            dialect=dialect_of(dialect),
-            max_record_body_size=max_record_body_size,
-        )
+        super().__init__(log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect=dialect_of(dialect))
+        self.max_record_body_size = max_record_body_size
         self.index_interval_bytes = index_interval_bytes
         self.roll_jitter_ms = roll_jitter_ms
         self.clock = clock

@@ -21,8 +21,8 @@ from kidx.discovery import (
 )
 from kidx.files import read_text
 from kidx.printable import printable
+from kidx.remote.cache import faults_of
 from kidx.remote.entry import DIRECTORY
-from kidx.remote.loading import faults_of
 from kidx.startup.answers import Remark
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, properties_of, topic_id_of
 from kidx.startup.kraft import is_empty, runs_kraft

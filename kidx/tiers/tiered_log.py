@@ -17,7 +17,7 @@ from kidx.log.retention import by_size, by_time
 from kidx.records import iter_memory_batches
 from kidx.records.record import NO_TIMESTAMP
 from kidx.remote import RemoteIndexCache, RemoteResourceNotFoundError, RemoteSegment
-from kidx.remote.loading import release_handles
+from kidx.remote.cache import release_handles
 from kidx.remote.stored import is_within, with_records
 from kidx.segment import TimestampAndOffset
 from kidx.tiers.metadata import COPY_FINISHED, CopiedSegment

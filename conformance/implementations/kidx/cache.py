@@ -19,7 +19,7 @@ from kidx.remote import (
     id_from_text,
     text_of_id,
 )
-from kidx.remote.loading import release_handles
+from kidx.remote.cache import release_handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -63,7 +63,8 @@ plant(
         "last = self._last_entry; self._truncate_to_entries(self._entries_below(buffer, slot, offset)); "
         "self._last_entry = last"),
     Row("TI-2", "stale-entry-after-reopening", "The last entry of an existing file is not read when it is opened.",
-        "__init__", "self._refresh_last()", "self._last_entry = TimestampOffset(-1, base_offset)"),
+        "__init__", "self._refresh_last()",
+        "self._refresh_last(); self._last_entry = self._last_entry._replace(timestamp=-1, offset=base_offset)"),
     Row("TI-10", "keeps-the-entry-over-a-resize", "A resize does not read the last entry again.",
         "resize", "self._refresh_last()", "last = self._last_entry; self._refresh_last(); self._last_entry = last"),
     # -- reading, truncating, checking --
