@@ -24,7 +24,7 @@ from platformdirs import user_cache_path
 
 from kidx.errors import KidxError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
-from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_CONTROL
+from kidx.layout import ATTRIBUTE_CODEC, ATTRIBUTE_CONTROL
 from kidx.scan import BATCH, decode_batch
 from kidx.scan.batch_headers import walk as walk_headers
 from kidx.scan.records import RECORD
