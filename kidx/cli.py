@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kidx.commands import dump, explain, lookup, manual, rebuild, repair, replicas, trends, verify
+from kidx.commands import dump, explain, lookup, manual, rebuild, repair, replicas, verify
+from kidx.commands import replicas as trends
 from kidx.commands.aliases import COMMANDS, accepting
 from kidx.commands.line import run_app, version_printer
 

@@ -39,7 +39,7 @@ from platformdirs import user_config_path
 
 from conformance.errors import ToolError, UnknownReleaseError
 from kidx.dialect import DIALECTS, register_release, version_of
-from kidx.dialect.suggestions import did_you_mean
+from kidx.dialect.release_range import did_you_mean
 
 Group = Literal["index", "segment", "log", "broker"]
 GROUPS: tuple[Group, ...] = get_args(Group)

@@ -13,9 +13,8 @@ from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import ReleaseOption, resolve_dialect
 from kidx.discovery import parse_partition
 from kidx.dump import Dump, Entry, Options
-from kidx.dump.decoders import Decoder, decoder, decoder_names
 from kidx.dump.indexes import IndexOptions
-from kidx.dump.internal import DECODERS, parser_of
+from kidx.dump.internal import DECODERS, Decoder, decoder, decoder_names, parser_of
 from kidx.dump.logs import LogOptions
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kidx.dialect import DIALECTS, NEWEST, Dialect
-from kidx.dialect.suggestions import did_you_mean
+from kidx.dialect.release_range import did_you_mean
 from kidx.errors import ToolError
 
 ReleaseOption = Annotated[

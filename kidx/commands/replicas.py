@@ -1,15 +1,18 @@
-"""``kidx compare-replicas``: whether two directories of one partition have the same records, and from where on not."""
+"""``kidx compare-replicas`` and ``kidx compare``: directories of one partition, and tables of findings or campaigns."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kidx.commands.line import say, say_json
 from kidx.errors import ToolError
 from kidx.printable import shell_word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 def replicas_command(
@@ -38,3 +41,39 @@ def replicas_command(
     else:
         say(*found.lines())
     return int(found.first is not None)
+
+
+_SHOWN = 100
+"""Maximum number of new rows, and of rows that are gone, that are printed."""
+
+
+def trends_command(
+    earlier: Annotated[str, typer.Argument(metavar="EARLIER", help="A table: a Parquet file or directory.")],
+    later: Annotated[str, typer.Argument(metavar="LATER", help="A table of the same kind.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+) -> int:
+    """Compare two tables of findings, or of clauses of two campaigns, on Spark: new rows and rows that are gone.
+
+    Exit code 0: no new row is bad, 1: one is.
+
+    Example: kidx compare out/findings/run_id=monday out/findings/run_id=tuesday
+    """
+    try:
+        from kidx.spark.fleet.trends import compare, read_tables  # noqa: PLC0415 -- part of an extra
+        from kidx.spark.starting import FEW_ROWS, session_for  # noqa: PLC0415
+    except ImportError as error:
+        raise ToolError("kidx compare requires pyspark; install with: pip install 'kidx[spark]'") from error
+    with session_for("kidx compare", FEW_ROWS) as spark:
+        trend = compare(*read_tables(spark, earlier, later))
+    if as_json:
+        say_json(trend.to_json())
+    else:
+        lines = [*_lines("new ", trend.new), *_lines("gone", trend.gone)]
+        say(*lines, f"{len(trend.new)} new, {len(trend.gone)} gone, {trend.in_both} as before")
+    return 1 if trend.is_worse else 0
+
+
+def _lines(mark: str, rows: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [f"{mark} {' '.join(str(value) for value in row.values())}" for row in rows[:_SHOWN]]
+    return lines if len(rows) <= _SHOWN else [*lines, f"{mark} ... {len(rows) - _SHOWN} more: see --json"]

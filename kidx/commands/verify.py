@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kidx.startup import Start
     from kidx.startup.gravity import Gravity
     from kidx.verify import Verification
-    from kidx.verify.causes import Cause
+    from kidx.verify.verdicts import Cause
 
 _ENGINES = ("local", "spark")
 _FORMATS = ("text", "json", "prometheus", "nagios")
@@ -376,7 +376,7 @@ def _write_page(
 def _print(result: Verification, *, quiet: bool, verbose: bool, start: Start | None) -> None:
     counts = result.finding_counts()
     remarks = sum(number for verdict, number in counts.items() if verdict in HARMLESS)
-    from kidx.verify.causes import alike, causes_of  # noqa: PLC0415
+    from kidx.verify.verdicts import alike, causes_of  # noqa: PLC0415
 
     faults = result.faults(None if verbose else _MAX_GROUPED)
     causes = causes_of(faults)
@@ -402,7 +402,7 @@ def _print(result: Verification, *, quiet: bool, verbose: bool, start: Start | N
 
 def _remarks(result: Verification, *, verbose: bool) -> list[str]:
     """Return the remarks that spare a search: what answers badly, though no file is wrong."""
-    from kidx.verify.causes import alike, causes_of  # noqa: PLC0415
+    from kidx.verify.verdicts import alike, causes_of  # noqa: PLC0415
 
     kinds = () if verbose else (Fault.LOOKUPS, Fault.RETENTION, Fault.OPEN_TRANSACTION)
     told = [each for each in result.findings if each.verdict == "sound" and each.kind in kinds]

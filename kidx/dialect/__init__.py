@@ -12,9 +12,8 @@ from copy import copy
 from functools import lru_cache
 from typing import Final
 
-from kidx.dialect.libraries import Compressor, Decompressor
 from kidx.dialect.release_range import version_of
-from kidx.dialect.table import ROWS, Dialect
+from kidx.dialect.table import ROWS, Compressor, Decompressor, Dialect
 
 __all__ = [
     "BEHAVIOURS",

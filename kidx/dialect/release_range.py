@@ -11,14 +11,18 @@ A range is a list of spans, separated by commas; a release is in the range if it
 
 Releases are ordered by version, although behaviour did not spread in that order: 3.9.2 appeared after 4.0.0 and has
 behaviour that 4.0.0 lacks. A range for "the rule introduced in 3.9.2 and 4.0.1" is therefore ``3.9.2, 4.0.1..``.
+An unknown release gets suggestions.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 _RELEASE: Final = r"\d+\.\d+\.\d+"
 _SPAN: Final = re.compile(
@@ -127,3 +131,18 @@ def range_of(members: Collection[str], known: Sequence[str]) -> str:
     if runs and runs[-1][-1] == known[-1]:
         spans[-1] = f">={runs[-1][0]}" if len(runs) == 1 else f"{runs[-1][0]}.."
     return ", ".join(spans)
+
+
+def did_you_mean(name: str, releases: Sequence[str]) -> str:
+    """Return a hint for an unknown release, such as ``did you mean 3.9.2?``; empty if no release is similar.
+
+    Args:
+        name: the unknown name.
+        releases: the known releases, oldest first.
+    """
+    major, dot, _ = name.partition(".")
+    if dot and major.isdecimal() and not any(known.startswith(f"{major}.") for known in releases):
+        return ""  # a release of another major version is not a likely meaning
+    near = [known for known in releases if known.startswith(f"{name}.")][-1:]
+    near += difflib.get_close_matches(name, [known for known in reversed(releases) if known not in near], 3, 0.75)
+    return f"did you mean {' or '.join(near[:3])}?" if near else ""

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 from kidx.dialect.behaviour import Behaviour, Section
-
-if TYPE_CHECKING:
-    from kidx.dialect.libraries import Compressor, Decompressor
 
 NO_LIMIT: Final = (1 << 63) - 1
 
@@ -401,3 +398,26 @@ ROWS: Final[dict[str, Behaviour[Any]]] = {
     name: value for name, value in vars(Dialect).items() if isinstance(value, Behaviour)
 }
 """Rows of the table by the name of the behaviour."""
+
+
+class Compressor(Protocol):
+    """Codec libraries that compress."""
+
+    def __call__(self, codec: Any, data: bytes, magic: int) -> bytes:
+        """Return the compressed bytes for a batch of this magic; the codec is a ``kidx.records.Codec``."""
+
+
+class Decompressor(Protocol):
+    """Codec libraries that decompress."""
+
+    def __call__(self, codec: Any, data: bytes, magic: int, *, mode: Any) -> Any:
+        """Return the output for a batch of this magic as a ``kidx.records.codecs.DecompressedStream``.
+
+        The result is None if the output has more bytes than these libraries accept.
+
+        Args:
+            codec: a ``kidx.records.Codec``.
+            data: the compressed bytes.
+            magic: format of the batch.
+            mode: a ``kidx.records.codecs.ReadMode``: the number of bytes requested per read (LG-64).
+        """

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from kidx.index.offset import OffsetIndex
     from kidx.index.search import Probe
     from kidx.index.time import TimeIndex
-    from kidx.lookup.file_segment import FileSegment
-    from kidx.lookup.read_only_log import ReadOnlyLog
+    from kidx.lookup.read_only_log import FileSegment, ReadOnlyLog
     from kidx.lookup.tiered_log import TieredLog
     from kidx.records import OffsetTimestamp, RecordBatch
 

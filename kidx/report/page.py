@@ -19,7 +19,7 @@ from kidx.errors import ToolError
 from kidx.files import replacing
 from kidx.findings import HARMLESS, SEVERITY, Finding, Verdict, worst
 from kidx.printable import counted, printable
-from kidx.verify.causes import Cause, causes_of
+from kidx.verify.verdicts import Cause, causes_of
 
 if TYPE_CHECKING:
     import os

@@ -36,10 +36,8 @@ from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange
-from kidx.startup.assignments import Assignment, assignments, dangling_links, lost_partitions
 from kidx.startup.changes import best_alternative
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
-from kidx.startup.copies import Copies, renamed_only
 from kidx.startup.directories import (
     OF_LOG_DIRECTORIES,
     brokers_of,
@@ -61,6 +59,16 @@ from kidx.startup.names import (
     is_unusual,
     unparsed_name,
 )
+from kidx.startup.partitions import (
+    Assignment,
+    Copies,
+    Strays,
+    assignments,
+    dangling_links,
+    lost_partitions,
+    renamed_only,
+    strays_after_cut,
+)
 from kidx.startup.readable import LoggedRecords
 from kidx.startup.remedies import (
     ALREADY_LOST,
@@ -78,7 +86,6 @@ from kidx.startup.running import LogFiles, harm_of
 from kidx.startup.settings import Settings, read_properties
 from kidx.startup.simulation import CheckpointedOffsets, Checkpoints, Loaded, regular_files, try_load
 from kidx.startup.start import Start
-from kidx.startup.strays import Strays, strays_after_cut
 
 if TYPE_CHECKING:
     from kidx.findings import Finding

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kidx.verify import verify_paths
-from kidx.verify.causes import alike, causes_of
+from kidx.verify.verdicts import alike, causes_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.4.0"
 

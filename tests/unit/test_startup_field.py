@@ -14,7 +14,7 @@ from kidx.cluster import ClusterMetadata, Replicas, Topic
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
 from kidx.startup import directories
-from kidx.startup.strays import Strays
+from kidx.startup.partitions import Strays
 
 METADATA = "__cluster_metadata-0"
 _TOPIC = bytes.fromhex("010200") + b"\x07orders"

@@ -16,7 +16,7 @@ from kidx.repair.next_steps import advice
 from kidx.repair.plan import plan
 from kidx.segment import LogSegment, SegmentConfig
 from kidx.verify import verify_paths
-from kidx.verify.causes import causes_of
+from kidx.verify.verdicts import causes_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ATTRIBUTES, FIRST_RECORD = 22, 61

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from kidx.findings import HARMLESS, SEVERITY
 from kidx.report.page import displayed
-from kidx.verify.causes import causes_of
+from kidx.verify.verdicts import causes_of
 
 if TYPE_CHECKING:
     from kidx.spark.fleet.summary import Summary

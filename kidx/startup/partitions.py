@@ -1,0 +1,430 @@
+"""Partitions on the disks of a broker, by KRaft's metadata: strays, partitions that are nowhere, and several copies.
+
+A ``-future`` directory is the copy of a partition that is being moved to another log directory. It is no partition: if
+KRaft's metadata already assign the partition to its log directory, a start replaces the partition with it;
+otherwise the move continues, and the copy is filled from the partition, or emptied if no partition exists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kidx.discovery import DELETE, FUTURE, HIGH_WATERMARKS, LOG, RECOVERY_POINTS, STRAY, parse_partition
+from kidx.printable import shell_word
+from kidx.startup.answers import PartitionStart, Remark, SegmentChange
+from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, properties_of
+from kidx.startup.directories import directories_in, is_reserved
+from kidx.startup.names import METADATA_LOG, is_of_metadata
+from kidx.startup.readable import NOTHING, LoggedRecords, Piece
+from kidx.startup.remedies import ELSEWHERE, LOST, METADATA_CUT, OTHER_TOPIC, TAKEN_ID, TWICE, topic_id_remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from kidx.cluster import ClusterMetadata
+
+
+class Assignment(NamedTuple):
+    """A partition on a broker.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        directory_id: id of its log directory, which may be reserved; empty if the metadata have none, as before 3.7.
+    """
+
+    topic: str
+    partition: int
+    directory_id: str
+
+    @property
+    def name(self) -> str:
+        """Name of the partition's directory."""
+        return f"{self.topic}-{self.partition}"
+
+
+def assignments(cluster: ClusterMetadata, node: int) -> list[Assignment]:
+    """Return the partitions of a broker according to KRaft's metadata.
+
+    Args:
+        cluster: the metadata.
+        node: id of the broker.
+    """
+    names = {topic_id: name for name, topic_id in cluster.ids.items()}
+    return [
+        Assignment(names[topic_id], number, replicas.directory_on(node))
+        for (topic_id, number), replicas in cluster.replicas.items()
+        if topic_id in names and node in replicas.brokers
+    ]
+
+
+def lost_partitions(
+    directories: Sequence[Path], recorded: Iterable[Assignment], aside: Collection[Path] = ()
+) -> tuple[list[PartitionStart], list[Remark]]:
+    """Return the partitions that start empty, and remarks about partitions in other log directories.
+
+    A partition was on a disk if a checkpoint of the disk has an offset for it. A partition without such an offset may
+    belong to a topic that was created while the broker stopped.
+
+    Args:
+        directories: all log directories of the broker that were verified.
+        recorded: partitions of the broker.
+        aside: directories of partitions that the start renames.
+    """
+    offsets: dict[tuple[str, int], Path] = {}
+    present: set[str] = set()
+    ids: set[str] = set()
+    for directory in directories:
+        for name in (RECOVERY_POINTS, HIGH_WATERMARKS):
+            with contextlib.suppress(UnreadableError):
+                offsets |= dict.fromkeys((key for key, end in offsets_of(directory / name).items() if end), directory)
+        with contextlib.suppress(UnreadableError):
+            ids.add((properties_of(directory) or {}).get("directory.id", ""))
+        try:
+            present.update(_with_a_log(directory, aside))
+        except OSError:
+            return [], []
+    lost: list[PartitionStart] = []
+    elsewhere: list[Assignment] = []
+    for each in recorded:
+        if each.name in present:
+            continue
+        place = offsets.get((each.topic, each.partition))
+        if place is not None:
+            lost.append(_empty(place / each.name))
+        elif each.directory_id not in ids:
+            elsewhere.append(each)
+    return lost, list(_remarks(directories, elsewhere))
+
+
+def _with_a_log(directory: Path, aside: Collection[Path]) -> Iterator[str]:
+    """Yield the names of the partitions that have a segment in a log directory.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
+    for path in directory.iterdir():
+        parsed = parse_partition(path.name)
+        if parsed is None or parsed[2] in {DELETE, STRAY} or path in aside or not path.is_dir():
+            continue
+        if any(LOG in Path(name.name).suffixes for name in path.iterdir()):
+            yield f"{parsed[0]}-{parsed[1]}"
+
+
+def dangling_links(directories: Sequence[Path], own: Iterable[Assignment]) -> Iterator[Path]:
+    """Yield the links to no directory in the places of a broker's partitions, where the broker cannot create them.
+
+    Args:
+        directories: all log directories of the broker that were verified.
+        own: partitions of the broker.
+    """
+    ids: dict[Path, str] = {}
+    for directory in directories:
+        with contextlib.suppress(UnreadableError):
+            ids[directory] = (properties_of(directory) or {}).get("directory.id", "")
+    for each in own:
+        for directory in directories:
+            path = directory / each.name
+            is_only = is_reserved(each.directory_id) and len(directories) == 1
+            if (is_only or each.directory_id == ids.get(directory)) and path.is_symlink() and not path.exists():
+                yield path
+
+
+def _empty(path: Path) -> PartitionStart:
+    what = "there is no segment in it" if path.is_dir() else "there is no such directory"
+    reason = f"{what}, though KRaft's metadata and a checkpoint have the partition: it starts empty"
+    return PartitionStart(path, "empty", reason, remedy=LOST)
+
+
+def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> Iterator[Remark]:
+    metadata = next((path for each in directories if (path := each / METADATA_LOG).is_dir()), None)
+    unknown = sorted({each.directory_id for each in elsewhere if not is_reserved(each.directory_id)})
+    if metadata is None:
+        return
+    for directory_id in unknown:
+        names = sorted(each.name for each in elsewhere if each.directory_id == directory_id)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        reason = f"it has {names[0]}{more} in the log directory with the id {directory_id}, which was not verified"
+        yield Remark(metadata, f"{reason}: {ELSEWHERE}")
+
+
+BECOMES_STRAY: Final = "the directory is renamed to …-stray, and the partition starts empty"
+RENAMED: Final = "the start renames the directory to …-stray, as it should"
+NOT_SERVED: Final = (
+    "the broker does not serve the partition (InconsistentTopicIdException), nor others that it was about to serve"
+)
+
+
+class Strays:
+    """Rules for directories of partitions.
+
+    The right topic id is in KRaft's metadata. If the metadata are not in these directories, the id that most partitions
+    of the topic have is used.
+
+    Args:
+        ids: the topic id of each partition's directory, or None if the directory has no id.
+        cluster: KRaft's metadata.
+        node: id of the broker; None if unknown.
+        are_complete: True if KRaft's metadata were read, so that a topic that they lack does not exist.
+    """
+
+    def __init__(
+        self, ids: Mapping[Path, str | None], cluster: ClusterMetadata, node: int | None, *, are_complete: bool = False
+    ) -> None:
+        self._ids, self._cluster, self._node, self._are_complete = ids, cluster, node, are_complete
+        self._names = {topic_id: name for name, topic_id in cluster.ids.items()}
+        self._usual: dict[str, Counter[str]] = defaultdict(Counter)
+        for path, topic_id in ids.items():
+            parsed = parse_partition(path.name)
+            if parsed is not None and topic_id is not None:
+                self._usual[parsed[0]][topic_id] += 1
+
+    def find(self) -> Iterator[PartitionStart]:
+        """Yield the directories that become strays, or are not served."""
+        for path, topic_id in self._ids.items():
+            parsed = parse_partition(path.name)
+            if parsed is None or parsed[2] in {DELETE, STRAY} or is_of_metadata(path.name):
+                continue
+            stray = self._stray(path, parsed[0], parsed[1], topic_id)
+            if stray is not None and parsed[2] == FUTURE and stray.outcome == "stray":
+                cause = stray.reason.removesuffix(f": {BECOMES_STRAY}")
+                stray = PartitionStart(path, "renamed", f"{cause}: the start renames this copy to …-stray")
+            if stray is not None:
+                yield stray
+
+    def _stray(self, path: Path, topic: str, number: int, topic_id: str | None) -> PartitionStart | None:
+        """Return what becomes of a directory; None if its topic id is right."""
+        if self._are_complete and (why := self._on_purpose(topic, number, topic_id)):
+            return PartitionStart(path, "renamed", f"{why}: {RENAMED}")
+        recorded = self._cluster.ids
+        right = recorded.get(topic) or self._most_common(topic, at_least=1 if topic_id is None else 2)
+        if topic_id is None:
+            reason, remedy = f"there is no {PARTITION_METADATA}", topic_id_remedy(topic, right)
+        elif self._are_complete and topic not in recorded and topic_id not in self._names:
+            reason, remedy = f"KRaft's metadata have no topic {topic}", OTHER_TOPIC if recorded else METADATA_CUT
+        elif right is not None and right != topic_id:
+            reason = f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
+            written = topic_id_remedy(topic, right)
+            if self._is_own(topic_id, number):
+                reason += f", and {self._names[topic_id]} has that one: {NOT_SERVED}"
+                return PartitionStart(path, "refused", reason, remedy=TAKEN_ID)
+            remedy = f"{OTHER_TOPIC}. Only if the records are known to belong to this topic, {written}"
+        elif self._is_unknown(topic_id, number):
+            reason, remedy = f"KRaft's metadata have no partition {number} of its topic", OTHER_TOPIC
+        else:
+            return None
+        return PartitionStart(path, "stray", f"{reason}: {BECOMES_STRAY}", remedy=remedy)
+
+    def _on_purpose(self, topic: str, number: int, topic_id: str | None) -> str:
+        """Return why a directory is rightly no partition of this broker; empty if the metadata do not say so."""
+        cluster = self._cluster
+        if topic_id is None:
+            is_foreign = cluster.topics and topic not in cluster.topics
+            return f"KRaft's metadata have no topic {shell_word(topic)}, and it has no topic id" if is_foreign else ""
+        if (removal := cluster.removed.get(topic_id)) is not None:
+            another = f"; the topic {shell_word(topic)} of today is another" if topic in cluster.topics else ""
+            return f"its topic was deleted on purpose (offset {removal.offset} of {METADATA_LOG}){another}"
+        replicas = cluster.replicas.get((topic_id, number))
+        if topic_id not in self._names or replicas is None or self._node is None or cluster.unread:
+            return ""
+        if self._node in replicas.brokers:
+            return ""
+        return f"KRaft's metadata have its replicas on {', '.join(map(str, replicas.brokers))}, and not on this broker"
+
+    def _is_own(self, topic_id: str, number: int) -> bool:
+        """Return True if this broker has the partition of a topic id."""
+        replicas = self._cluster.replicas.get((topic_id, number))
+        return topic_id in self._names and replicas is not None and self._node in replicas.brokers
+
+    def _is_unknown(self, topic_id: str, number: int) -> bool:
+        """Return True if the metadata have other partitions of a topic, but not this one."""
+        numbers = {each for known, each in self._cluster.replicas if known == topic_id}
+        is_read = self._are_complete and not self._cluster.unread
+        return is_read and topic_id in self._names and bool(numbers) and number not in numbers
+
+    def _most_common(self, topic: str, *, at_least: int) -> str | None:
+        """Return the id that most partitions of a topic have; None if too few have it."""
+        most = self._usual[topic].most_common(1)
+        return most[0][0] if most and most[0][1] >= at_least else None
+
+
+def strays_after_cut(
+    ids: Mapping[Path, str | None], before: Mapping[str, str], after: Mapping[str, str]
+) -> list[PartitionStart]:
+    """Return the partitions that become strays because KRaft's metadata lose their topics.
+
+    Args:
+        ids: the topic id of each partition's directory.
+        before: the topic ids in the present metadata, by topic.
+        after: the topic ids in the metadata that remain after the start, by topic.
+    """
+    lost = {topic_id for topic, topic_id in before.items() if after.get(topic) != topic_id}
+    reason = f"the metadata that the start cuts off have its topic: {BECOMES_STRAY}"
+    return [PartitionStart(path, "stray", reason) for path, topic_id in ids.items() if topic_id in lost]
+
+
+Limits = tuple[int, int]
+"""Start and end of a log after it is loaded."""
+_ASSIGNED: Final = "KRaft's metadata assign the partition to this log directory"
+
+
+class Settled(NamedTuple):
+    """Result of a start for partitions with several directories.
+
+    Attributes:
+        fatal: copies that prevent the start.
+        partitions: copies that are lost, or that take the place of their partition.
+        remarks: copies that prevent a later start.
+        replaced: directories of partitions that other copies have, although these are renamed.
+    """
+
+    fatal: list[Remark]
+    partitions: list[PartitionStart]
+    remarks: list[Remark]
+    replaced: set[Path]
+
+
+class Copies:
+    """Directories of partitions, by topic and number.
+
+    Args:
+        log_directories: log directories of a broker.
+        assigned: id of the log directory to which KRaft's metadata assign a partition, by topic and number.
+        aside: directories that the start renames while it loads logs.
+        limits: function that returns the start and the end of the log in a directory.
+        are_settled: True if the release replaces partitions with their copies when it starts.
+    """
+
+    def __init__(
+        self,
+        log_directories: Iterable[Path],
+        assigned: Mapping[tuple[str, int], str],
+        aside: Collection[Path],
+        limits: Callable[[Path], Limits],
+        *,
+        are_settled: bool,
+    ) -> None:
+        self._assigned, self._limits, self._are_settled = assigned, limits, are_settled
+        self._aside = set(aside) if are_settled else set()
+        self._places: dict[tuple[str, int], dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+        self._ids: dict[Path, str] = {}
+        for directory in log_directories:
+            with contextlib.suppress(UnreadableError):
+                self._ids[directory] = (properties_of(directory) or {}).get("directory.id", "")
+            for path in directories_in(directory):
+                parsed = parse_partition(path.name)
+                if parsed is not None and parsed[2] in {"", FUTURE} and not is_of_metadata(path.name):
+                    self._places[parsed[:2]][parsed[2]].append(path)
+
+    def settle(self) -> Settled:
+        """Return what a start makes of the partitions with several directories."""
+        found = Settled([], [], [], set())
+        for (topic, number), places in self._places.items():
+            current, future = ([path for path in places[state] if path not in self._aside] for state in ("", FUTURE))
+            if current or future:
+                found.replaced.update(path for path in places[""] if path in self._aside)
+            name = shell_word(f"{topic}-{number}")
+            duplicates = [some for some in (current, future) if len(some) > 1]
+            for first, *others in duplicates:
+                what = f"{name}, being moved," if first in future else name
+                found.fatal.append(Remark(first, f"{what} lies in {', '.join(map(shell_word, others))}, too", TWICE))
+            if future and not duplicates:
+                self._settle(future[0], current[0] if current else None, (topic, number), found)
+        return found
+
+    def _settle(self, future: Path, current: Path | None, place: tuple[str, int], found: Settled) -> None:
+        """Settle one partition that is being moved."""
+        name = shell_word(f"{place[0]}-{place[1]}")
+        assigned = self._assigned.get(place, "")
+        if self._are_settled and assigned and assigned == self._ids.get(future.parent):
+            self._promote(future, current, name, found)
+        elif current is None:
+            reason = (
+                f"it is the only copy of {name}, which was being moved here: the start makes an empty {name}, and "
+                "empties this copy, which follows it"
+            )
+            remedy = f"mv {shell_word(future)} {shell_word(future.parent / f'{place[0]}-{place[1]}')}"
+            found.partitions.append(self._lost(future, None, reason, remedy))
+        elif current.parent == future.parent:
+            if self._are_settled and assigned and current.parent in self._ids:
+                reason = (
+                    f"it is next to {name}, in a log directory to which KRaft's metadata do not assign the partition: "
+                    "this start leaves it, and the broker has the assignment corrected; the next start then fails "
+                    "(DirectoryNotEmptyException)"
+                )
+            else:
+                reason = (
+                    f"it is next to {name}: this start leaves it, and no later one succeeds once KRaft's metadata "
+                    "assign the partition to this log directory"
+                )
+            found.remarks.append(Remark(future, reason, "move it out of the log directory"))
+        else:
+            reason = (
+                f"it is cut to the end of {shell_word(current)}, from which the start continues to move {name}: later "
+                "records are in this copy alone"
+            )
+            lost = self._lost(future, current, reason, f"copy {shell_word(future)} out of the log directories")
+            if lost.lost:
+                found.partitions.append(lost)
+
+    def _promote(self, future: Path, current: Path | None, name: str, found: Settled) -> None:
+        """Replace a partition with its copy."""
+        start, end = self._limits(future)
+        if current is None:
+            found.partitions.append(PartitionStart(future, "kept", f"it becomes {name}", (start, start), (end, end)))
+            return
+        if current.parent == future.parent:
+            last = self._limits(current)[1]
+            shorter = current if last < end else future
+            reason = (
+                f"{_ASSIGNED}, so the start renames it to {current.name}, which exists (DirectoryNotEmptyException)"
+            )
+            remedy = f"move {shell_word(shorter)} out of the log directory: the other copy ends at {max(last, end)}"
+            found.fatal.append(Remark(future, reason, remedy))
+            return
+        reason = (
+            f"KRaft's metadata assign {name} to {shell_word(future.parent)}, where {shell_word(future)} is: the start "
+            "makes that copy the partition, and deletes this directory"
+        )
+        remedy = f"move {shell_word(future)} out of the log directory: the broker then serves this directory"
+        lost = self._lost(current, future, reason, remedy)
+        if not lost.lost:
+            reason = f"it becomes {name}, and the start deletes {shell_word(current)}"
+            lost = PartitionStart(future, "kept", reason, (start, start), (end, end))
+        found.partitions.append(lost)
+
+    def _lost(self, path: Path, other: Path | None, reason: str, remedy: str) -> PartitionStart:
+        """Return what is lost of a copy if another copy takes its place; None for an empty log."""
+        start, end = self._limits(path)
+        first, last = self._limits(other) if other is not None else (0, 0)
+        lost, changes = NOTHING, []
+        with contextlib.suppress(OSError):
+            sizes = LoggedRecords(other).sizes if other is not None else {}
+            pieces = [Piece(base, _log(other, base), size) for base, size in sizes.items() if other is not None]
+            logged = LoggedRecords(path)
+            lost = logged.lost(pieces, start, first, last)
+            kept_below = last if path.name.endswith(f"-{FUTURE}") else 0  # a copy is cut, a partition is deleted
+            changes = [
+                SegmentChange(_log(path, base), size, None, logged.records_from(base, 0))
+                for base, size in logged.sizes.items()
+                if base >= kept_below
+            ]
+        return PartitionStart(path, "cut", reason, (start, first), (end, last), tuple(changes), remedy, lost=lost)
+
+
+def _log(directory: Path, base: int) -> Path:
+    return directory / f"{base:020d}{LOG}"
+
+
+def renamed_only(partitions: Iterable[PartitionStart], replaced: Collection[Path]) -> Iterator[PartitionStart]:
+    """Yield partitions; one whose directory is renamed, and that has another copy, does not start empty."""
+    for each in partitions:
+        if each.outcome == "stray" and each.directory in replaced:
+            cause = each.reason.partition(": ")[0]
+            reason = f"{cause}: the directory is renamed to …-stray, and another copy is the partition"
+            yield PartitionStart(each.directory, "renamed", reason)
+        else:
+            yield each
