@@ -106,6 +106,14 @@ def run_command(
             rich_help_panel=PANEL_VERDICT,
         ),
     ] = SHRINK_SECONDS,
+    no_shrink: Annotated[
+        bool,
+        typer.Option(
+            "--no-shrink",
+            help="For a gate: find all divergences, and keep their traces as they were found.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = False,
     step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     jobs: Annotated[
         int | None,
@@ -249,7 +257,7 @@ def run_command(
         kill_cycles=kill_cycles,
         expectations=expectations,
         attachment=attachment,
-        shrink_time=shrink_time,
+        shrink_time=0.0 if no_shrink else shrink_time,
         stop_at_first=stop_at_first,
         jobs=jobs,
         step_timeout=step_timeout,

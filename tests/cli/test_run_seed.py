@@ -67,3 +67,10 @@ def test_the_header_has_the_seed_and_its_source(typed):
     assert "· seed 0 (fixed)\n" in typed("run", *SMALL).stdout
     assert "(drawn)\n" in typed("run", *SMALL, "--seed", "random").stdout
     assert "· seed 3\n" in typed("run", *SMALL, "--seed", "3").stdout
+
+
+def test_a_gate_finds_every_divergence_and_shrinks_none(typed):
+    command = ("run", "-i", "mutant:forgets-to-delete", "--machine", "offset", "--max-examples", 5, "--json")
+    for words in (("--no-shrink",), ("--no-shrink", "--max-shrink-time", 9)):
+        (told,) = json.loads(typed(*command, "--kafka", "4.4.0", *words).stdout)["divergences"]
+        assert told["shrinking"] == "not shrunk"

@@ -67,7 +67,8 @@ def with_shrink_status(
     if found is None:
         failure.shrinking = "not reproduced when its operations were replayed: not shrunk"
         return failure
-    found.result.shrinking = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
+    late = f"not minimal: {seconds:g} s were over" if seconds else "not shrunk"
+    found.result.shrinking = "minimal" if found.minimal else late
     return found.result
 
 
