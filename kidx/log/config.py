@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -12,6 +11,8 @@ from kidx.records import Codec
 from kidx.segment import SegmentConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kidx.dialect import Dialect
 
 _INTEGERS: Final = {

@@ -6,16 +6,18 @@ has an empty file.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, LONG_MAX
 from kidx.printable import counted, shortened
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 _VERSION: Final = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kidx.producers.append_info import largest_record
@@ -10,6 +9,8 @@ from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from kidx.dialect import Dialect
     from kidx.index.entries import TimestampOffset
     from kidx.index.offset import OffsetIndex

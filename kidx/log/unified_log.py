@@ -12,7 +12,7 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX
-from kidx.log.cleaning import Cleaner, CleanerStats, CrashPointCallback, cleanable_range
+from kidx.log.cleaner import Cleaner, CrashPointCallback, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
 from kidx.log.errors import (
@@ -44,6 +44,7 @@ from kidx.segment.files import file_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kidx.log.record_filter import CleanerStats
     from kidx.log.segments import Segments
 
 

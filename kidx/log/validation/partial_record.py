@@ -6,7 +6,6 @@ are read from the stream one after the other, and nothing compares their sum wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.java_numbers import to_long
@@ -15,6 +14,8 @@ from kidx.records.errors import InvalidArgumentError
 from kidx.records.varint import read_varint, read_varlong
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kidx.records.codecs import ChunkReader
     from kidx.records.record import BatchContext
 

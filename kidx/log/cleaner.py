@@ -1,4 +1,7 @@
-"""One round of cleaning: keys are mapped, segments are grouped, copied and replaced (``Cleaner``; clauses CL)."""
+"""Compaction: keys are mapped, and segments are grouped, copied and replaced (``Cleaner``; clauses CL).
+
+The cleaned segments and their index files follow entirely from the segments before the round.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.java_numbers import INT_MAX
-from kidx.log.cleaning.filtering import (
+from kidx.log.record_filter import (
     CleanedTransactions,
     CleanerBuffer,
     CleanerStats,
@@ -39,15 +42,18 @@ CrashPointCallback = Callable[[CrashPoint], None]
 """Function that is called at each point at which a crash may happen; it may raise an error to end the round there."""
 
 
-class CleanableLog(Protocol):
+class CleanedLog(Protocol):
     """Attributes of a log that this module needs; :class:`~kidx.log.UnifiedLog` describes them."""
 
+    directory: Path
     dialect: Dialect
     config: LogConfig
     clock: Clock
     segments: Segments
     start_offset: int
     end_offset: int
+    high_watermark: int
+    producers: ProducerStateManager
     first_unstable_offset: int | None
 
     @property
@@ -55,7 +61,7 @@ class CleanableLog(Protocol):
         """See :class:`~kidx.log.UnifiedLog`."""
 
 
-def cleanable_range(log: CleanableLog, checkpoint: int | None) -> tuple[int, int] | None:
+def cleanable_range(log: CleanedLog, checkpoint: int | None) -> tuple[int, int] | None:
     """Return the first dirty offset and the base offset of the first segment that is not cleaned.
 
     The result is None if no dirty bytes can be cleaned.
@@ -81,7 +87,7 @@ def cleanable_range(log: CleanableLog, checkpoint: int | None) -> tuple[int, int
     return (first_dirty, upper) if sum(segment.size for segment in dirty) > 0 else None
 
 
-def _first_young(log: CleanableLog, first_dirty: int, active: int) -> int:
+def _first_young(log: CleanedLog, first_dirty: int, active: int) -> int:
     """Return the base offset of the first dirty segment with a record that is too young, or of the active segment."""
     lag = log.config.min_compaction_lag_ms
     if lag <= 0 or first_dirty > active:
@@ -91,7 +97,7 @@ def _first_young(log: CleanableLog, first_dirty: int, active: int) -> int:
     return next(young, active)
 
 
-def segments_between(log: CleanableLog, start: int, end: int) -> list[LogSegment]:
+def segments_between(log: CleanedLog, start: int, end: int) -> list[LogSegment]:
     """Return the segments with offsets from ``start`` up to, but excluding, ``end``.
 
     Raises:
@@ -106,14 +112,6 @@ def segments_between(log: CleanableLog, start: int, end: int) -> list[LogSegment
     if start == end:
         return []
     raise InvalidArgumentError(f"Invalid log segment range: from offset {start} to offset {end}")
-
-
-class CleanedLog(CleanableLog, Protocol):
-    """Attributes of a log that a cleaner needs; :class:`~kidx.log.UnifiedLog` describes them."""
-
-    directory: Path
-    high_watermark: int
-    producers: ProducerStateManager
 
 
 class Cleaner:
