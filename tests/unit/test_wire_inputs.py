@@ -78,7 +78,7 @@ def test_a_broker_that_closes_is_one_line(sent):
         ),
         (
             (ListOffsetsRequest, EndTxnRequest),
-            "does not offer ListOffsets, EndTxn: every run over its protocol needs ListOffsets",
+            "EndTxn: every run over its protocol needs ListOffsets; add --skip-feature transactions",
         ),
     ],
 )

@@ -175,12 +175,15 @@ class WireBroker:
         lacks = [api for apis in (_ALWAYS, *needed.values()) for api in apis if not client.versions(api)]
         if not lacks:
             return
-        if always := [api for api in _ALWAYS if api in lacks]:
-            hint = f"every run over its protocol needs {', '.join(always)}"
-        else:
-            skipped = [feature for feature, apis in needed.items() if not set(lacks).isdisjoint(apis)]
-            hint = f"add {' '.join(f'--skip-feature {feature}' for feature in skipped)}"
-        raise ToolError(f"the broker at {self.address} does not offer {', '.join(lacks)}: {hint}")
+        always = [api for api in _ALWAYS if api in lacks]
+        skipped = [feature for feature, apis in needed.items() if not set(lacks).isdisjoint(apis)]
+        hints = (
+            f"every run over its protocol needs {', '.join(always)}" if always else "",
+            f"add {' '.join(f'--skip-feature {feature}' for feature in skipped)}" if skipped else "",
+        )
+        raise ToolError(
+            f"the broker at {self.address} does not offer {', '.join(lacks)}: {'; '.join(filter(None, hints))}"
+        )
 
     def close(self) -> None:
         """Delete the topics of this run, if the broker supports that, and disconnect; a signal waits until the end.
