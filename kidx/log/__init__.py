@@ -23,8 +23,7 @@ from kidx.log.errors import (
     UnexpectedAppendOffsetError,
     UnsupportedTargetError,
 )
-from kidx.log.lookup import TARGETS
-from kidx.log.partition import IsolationLevel, list_offset
+from kidx.log.lookup import TARGETS, IsolationLevel, list_offset
 from kidx.log.unified_log import UnifiedLog
 
 __all__ = [
