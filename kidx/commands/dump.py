@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, resolve_dialect
-from kidx.discovery import parse_partition
+from kidx.commands.options import ReleaseOption, date_ms, resolve_dialect
+from kidx.discovery import LOG, parse_partition
 from kidx.dump import Dump, Entry, Options
 from kidx.dump.indexes import IndexOptions
 from kidx.dump.internal import DECODERS, Decoder, decoder, decoder_names, parser_of
-from kidx.dump.logs import LogOptions
+from kidx.dump.logs import LogOptions, Part
 from kidx.errors import KidxError, ToolError
-from kidx.java_numbers import INT_MAX
+from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, parse_java
 from kidx.printable import counted
 from kidx.records import TruncatedFileError
 from kidx.remote.directory import parse_remote_partition
@@ -65,6 +66,23 @@ def dump_command(
     remote: Annotated[
         bool, typer.Option("--remote-log-metadata-decoder", help="Decode the records of __remote_log_metadata.")
     ] = False,
+    offset_range: Annotated[
+        str | None, typer.Option("--offsets", metavar="A:B", help="Records from offset A up to, excluding, B.")
+    ] = None,
+    time_range: Annotated[
+        str | None,
+        typer.Option("--times", metavar="A:B", help="Records from time A up to, excluding, B: milliseconds or dates."),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="NAME", help="Records of __consumer_offsets about this group.")
+    ] = None,
+    transactional_id: Annotated[
+        str | None,
+        typer.Option("--transactional-id", metavar="NAME", help="Records of __transaction_state about this id."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="N", help="First N records, or batches without records.")
+    ] = None,
     max_message_size: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Largest batch that an index entry may point at.")
     ] = 5 << 20,
@@ -80,7 +98,8 @@ def dump_command(
     """Print the dump of .log, .index, .timeindex, .txnindex and .snapshot files, as a release's kafka-dump-log does.
 
     Unlike Kafka's own tool it never creates or changes a file, and it exits with 1 if it finds a mismatch or a
-    batch with isvalid: false.
+    batch with isvalid: false. Of a part (--offsets, --times, --group, --transactional-id, --limit) only logs are
+    printed: each batch that has a record of the part.
 
     Example: kidx dump --kafka 3.9.2 --deep-iteration /data/orders-0/00000000000000000000.log
     """
@@ -91,6 +110,10 @@ def dump_command(
     if format_name not in ("text", "json"):
         raise ToolError(f"unknown format {format_name!r}; choose from text, json")
     dialect = resolve_dialect(release)
+    part = _part(offset_range, time_range, group, transactional_id, limit)
+    if part is not None:
+        names = [name for name in names if name.endswith(LOG)]
+    offsets, transactions = offsets or group is not None, transactions or transactional_id is not None
     requested = zip(DECODERS, (offsets, transactions, metadata, remote), strict=True)
     internal = next((parser_of(name, dialect.release) for name, is_requested in requested if is_requested), None)
     prints = print_data or key_decoder is not None or value_decoder is not None or internal is not None
@@ -102,10 +125,47 @@ def dump_command(
         value_decoder=_decoder(value_decoder),
         internal=internal,
         max_bytes=max_bytes,
+        part=part,
     )
     dump = Dump(dialect, Options(IndexOptions(sanity_only, verify_only, max_message_size), log_options))
     show = _show_nothing if quiet else _show_json if as_json or format_name == "json" else _show_text
     return _run(dump, names, show)
+
+
+def _part(
+    offsets: str | None, times: str | None, group: str | None, transactional_id: str | None, limit: int | None
+) -> Part | None:
+    if group is not None and transactional_id is not None:
+        raise ToolError("--group and --transactional-id are of different topics; give one of them")
+    part = Part()
+    if offsets is not None:
+        part.offsets = _range("--offsets", offsets, lambda text: parse_java(text, LONG_MAX))
+    if times is not None:
+        part.times = _range("--times", times, _time)
+    part.name = group if group is not None else transactional_id
+    part.remaining = LONG_MAX if limit is None else limit
+    return None if part == Part() else part
+
+
+def _range(option: str, text: str, parse: Callable[[str], int | None]) -> tuple[int, int]:
+    """Return both ends of ``A:B``; a date may contain colons, so that every colon may be the one between them."""
+    found = []
+    for place in (place for place, char in enumerate(text) if char == ":"):
+        ends = [
+            default if not part else parse(part)
+            for part, default in ((text[:place], LONG_MIN), (text[place + 1 :], LONG_MAX))
+        ]
+        if ends[0] is not None and ends[1] is not None:
+            found.append((ends[0], ends[1]))
+    if len(found) != 1:
+        raise ToolError(f"{option} requires A:B, A: or :B, such as 1700000000000:1700000060000, not {text!r}")
+    return found[0]
+
+
+def _time(text: str) -> int | None:
+    number = parse_java(text, LONG_MAX)
+    found = date_ms(text) if number is None else number
+    return found if found <= LONG_MAX else None
 
 
 def _files_at(name: str) -> list[str]:

@@ -30,7 +30,7 @@ def explain_command(
 ) -> int:
     """Explain for each segment why it still exists, and what will delete it and when.
 
-    The settings are those of KRaft's metadata in the log directories, of server.properties, or Kafka's defaults. The
+    The settings come from KRaft's metadata in the log directories, from server.properties, or are Kafka's defaults. The
     next check of retention is computed as the broker's release does it; the broker may be running. Nothing is changed.
 
     Example: kidx explain /var/lib/kafka/data/orders-0 --kafka 3.9.2

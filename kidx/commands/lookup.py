@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, RemoteOption, resolve_dialect
+from kidx.commands.options import ReleaseOption, RemoteOption, date_ms, resolve_dialect
 from kidx.discovery import parse_partition
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
@@ -172,21 +171,11 @@ def _long(text: str, where: str) -> int:
     try:
         value = int(text)
     except ValueError:
-        value = _date(text)
+        value = date_ms(text)
     if not LONG_MIN <= value <= LONG_MAX:
         hint = ", nor a date such as 2026-11-22T10:30Z" if where.startswith("--") else ""
         raise ToolError(f"{where} is not a timestamp in milliseconds{hint}: {text!r}")
     return value
-
-
-def _date(text: str) -> int:
-    """Return an ISO 8601 date or time, in UTC by default, in milliseconds: rounded up, because it is a lower bound."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return LONG_MAX + 1
-    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
-    return -(-since // timedelta(milliseconds=1))
 
 
 def _result(log: ReadOnlyLog, target: int, *, explain: bool) -> tuple[TimestampAndOffset | None, Explanation | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from kidx.dialect import DIALECTS, NEWEST, Dialect
 from kidx.dialect.release_range import did_you_mean
 from kidx.errors import ToolError
+from kidx.java_numbers import LONG_MAX
 
 ReleaseOption = Annotated[
     str | None,
@@ -21,6 +23,19 @@ RemoteOption = Annotated[
         "--remote", metavar="DIR|URL", help="Remote storage, as LocalTieredStorage or Aiven's plugin stores it."
     ),
 ]
+
+
+def date_ms(text: str) -> int:
+    """Return an ISO 8601 date or time, in UTC by default, in milliseconds: rounded up, because it is a lower bound.
+
+    The result is above all timestamps if the text is not a date.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return LONG_MAX + 1
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return -(-since // timedelta(milliseconds=1))
 
 
 def resolve_dialect(release: str | None) -> Dialect:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from kidx.dump.indexes import (
     dump_transaction_index,
 )
 from kidx.dump.internal import control_content
-from kidx.java_numbers import INT_MAX
+from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 from kidx.java_text import java_text
 from kidx.messages.reading import jackson_text
 from kidx.rebuild import base_offset_of
@@ -31,7 +32,7 @@ from kidx.segment.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from kidx.dialect import Dialect
     from kidx.dump.internal import Decoder, Parser
@@ -39,6 +40,39 @@ if TYPE_CHECKING:
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 _BOOTSTRAP: Final = "bootstrap.checkpoint"
 _CHECKPOINT_NAME: Final = re.compile(r"(\d+)-(\d+)")
+
+
+@dataclass(slots=True)
+class Part:
+    """Part of a log that is dumped.
+
+    Attributes:
+        offsets: first offset, and the first one after the part.
+        times: first timestamp in milliseconds, and the first one after the part.
+        name: group or transactional id, which is the first string in the keys of ``__consumer_offsets`` and
+            ``__transaction_state``; None for any record.
+        remaining: number of records, or of batches if no records are printed, that may still be printed.
+    """
+
+    offsets: tuple[int, int] = (LONG_MIN, LONG_MAX)
+    times: tuple[int, int] = (LONG_MIN, LONG_MAX)
+    name: str | None = None
+    remaining: int = LONG_MAX
+
+    def of(self, batch: RecordBatch) -> set[int]:
+        """Return the offsets of the records of a batch that are in the part; a header may lack the timestamp."""
+        is_outside = batch.base_offset >= self.offsets[1] or batch.last_offset < self.offsets[0]
+        if is_outside or 0 <= batch.max_timestamp < self.times[0]:
+            return set()
+        return {record.offset for record in batch if self._has(record)}
+
+    def _has(self, record: Record) -> bool:
+        key = record.key or b""
+        return (
+            self.offsets[0] <= record.offset < self.offsets[1]
+            and self.times[0] <= record.timestamp < self.times[1]
+            and (self.name is None or key[4 : 4 + int.from_bytes(key[2:4], "big")] == self.name.encode())
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +86,7 @@ class LogOptions:
         key_decoder, value_decoder: decoders of key and value.
         internal: parser of the records of an internal topic, used instead of the decoders; or None.
         max_bytes: maximum number of bytes of the log to read.
+        part: part of the log that is dumped; None for the whole log.
     """
 
     deep: bool = False
@@ -61,6 +96,7 @@ class LogOptions:
     value_decoder: Decoder = java_text
     internal: Parser | None = None
     max_bytes: int = INT_MAX
+    part: Part | None = None
 
 
 def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: Dialect) -> Iterator[Entry]:
@@ -81,23 +117,61 @@ def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: D
     records = FileRecords(path, writable=False, dialect=dialect)
     try:
         limit = min(records.size_in_bytes, options.max_bytes)
-        valid, last_offset = 0, -1
+        valid = 0
+        last_offset: int | None = -1
+        part, is_deep = options.part, options.deep or options.print_data
         for batch in records.batches(0, limit):
-            batch_fields = _batch_fields(batch, valid, wording)
-            yield Entry("batch", batch_fields, _batch_line(batch_fields, wording))
-            if options.deep or options.print_data:
-                batch_values = {name: java_value(value) for name, value in batch_fields.items()}
-                for record in batch:
-                    if last_offset != record.offset - 1 and (last_offset != -1 or wording.first_offset_alarms):
-                        mismatches.add("non_consecutive_offsets", str(path.absolute()), last_offset, record.offset)
-                    last_offset = record.offset
-                    yield _record_entry(batch, record, batch_values, options, wording, dialect.release)
-            valid += batch.size_in_bytes
+            position, valid = valid, valid + batch.size_in_bytes
+            if part is not None and not part.remaining:
+                return
+            chosen = None if part is None else part.of(batch)
+            if part is not None and not chosen:
+                last_offset = None  # the next record follows one that was not read
+                continue
+            fields = _batch_fields(batch, position, wording)
+            yield Entry("batch", fields, _batch_line(fields, wording))
+            if is_deep:
+                gaps = partial(mismatches.add, "non_consecutive_offsets", str(path.absolute()))
+                release = dialect.release
+                last_offset = yield from _record_entries(
+                    batch, fields, chosen, last_offset, gaps, options, wording, release
+                )
+            elif part is not None:
+                part.remaining -= 1
         if limit > valid and options.max_bytes == INT_MAX:
             text = f"Found {limit - valid} invalid bytes at the end of {path.name}"
             yield Entry("verdict", {"verdict": "invalid tail", "bytes": limit - valid}, text)
     finally:
         records.close_handlers()
+
+
+def _record_entries(
+    batch: RecordBatch,
+    batch_fields: dict[str, Any],
+    chosen: set[int] | None,
+    last_offset: int | None,
+    add_gap: Callable[[int, int], None],
+    options: LogOptions,
+    wording: Wording,
+    release: str,
+) -> Generator[Entry, None, int | None]:
+    """Yield the records of a batch, or those with the chosen offsets; return the last offset.
+
+    ``last_offset`` is the offset of the record before the batch: -1 for the first record, None if it was not read.
+    """
+    batch_values = {name: java_value(value) for name, value in batch_fields.items()}
+    part = options.part
+    for record in batch:
+        is_gap = last_offset is not None and last_offset != record.offset - 1
+        if last_offset is not None and is_gap and (last_offset != -1 or wording.first_offset_alarms):
+            add_gap(last_offset, record.offset)
+        last_offset = record.offset
+        if chosen is not None and part is not None:
+            if record.offset not in chosen or not part.remaining:
+                continue
+            part.remaining -= 1
+        yield _record_entry(batch, record, batch_values, options, wording, release)
+    return last_offset
 
 
 def _heading(path: Path, wording: Wording) -> Iterator[Entry]:

@@ -1,6 +1,6 @@
 """Fates of segments: why each one still exists, what will delete it, and when (``deleteOldSegments``, the cleaner).
 
-The next check of retention is the reference's, over the sizes and timestamps of the files. A broker checks every
+The reference computes the next check of retention, over the sizes and timestamps of the files. A broker checks every
 ``log.retention.check.interval.ms``, and deletes the files ``file.delete.delay.ms`` later.
 """
 

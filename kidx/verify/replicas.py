@@ -1,6 +1,6 @@
 """Comparison of two directories of one partition: from which offset on they differ, and which would be truncated.
 
-A follower's log has the batches of its leader, byte for byte but for the leader epoch. Segments may begin at other
+A follower's log has the batches of its leader, byte for byte except for the leader epoch. Segments may begin at other
 offsets, old ones may be gone, and the end may not be replicated yet. A cleaner removes records on each broker on its
 own: then the directories differ without harm.
 """
@@ -86,7 +86,7 @@ class Comparison:
         compared: number of batches that both have.
         first: first offset at which they differ with harm; None if they do not.
         batches: the batches at that offset, as text; "no batch" for a replica without one.
-        only: number of batches that only one replica has, because a cleaner removed the other's.
+        only: number of batches that only one replica has, because a cleaner has removed them on the other broker.
     """
 
     one: Replica

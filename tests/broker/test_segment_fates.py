@@ -21,7 +21,7 @@ NEVER = {
 """Settings with which nothing is deleted; the cleaner deletes segments of topics that are compacted, too."""
 SOON = {"log.retention.check.interval.ms": 1000, "log.initial.task.delay.ms": 1000, "log.cleaner.backoff.ms": 1000}
 COUNT = 25
-"""Segments of each topic: each batch is so much later than the one before that it begins a segment."""
+"""Segments of each topic: each batch is late enough to begin a segment."""
 DAYS = [number * 4 for number in range(COUNT)][::-1]
 TOPICS = {
     "time": ({"retention.ms": 50 * HOUR_MS}, DAYS),

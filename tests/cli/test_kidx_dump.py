@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -196,3 +198,52 @@ def test_help_is_also_h(tmp_path, in_process):
     for words in ((), ("verify",), ("repair",)):
         assert in_process("kidx", *words, "-h", work=tmp_path) == in_process("kidx", *words, "--help", work=tmp_path)
     assert in_process("conformance", "run", "-h", work=tmp_path).returncode == 0
+
+
+def records_of(lines):
+    return [int(re.search(r"offset: (\d+)", line)[1]) for line in lines if line.startswith("| ")]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--offsets", "70:75"], [70, 71, 72, 73, 74]),
+        (["--offsets", "156:"], [156, 157]),
+        (["--offsets", ":2", "--limit", "1"], [0]),
+        (["--times", "1700000000560:1700000000570"], [53, 72]),
+        (["--times", "2023-11-14T22:13:20.560:2023-11-14T22:13:20.570"], [53, 72]),
+    ],
+)
+def test_a_part_is_printed_as_in_the_whole_dump(options, expected, kidx):
+    whole = kidx("--kafka", "3.9.2", "--print-data-log", GOLDEN).stdout.splitlines()
+    done = kidx("--kafka", "3.9.2", "--print-data-log", *options, GOLDEN)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert records_of(lines) == [each for each in records_of(whole) if each in expected]
+    assert set(expected) == set(records_of(lines))
+    assert set(lines) <= set(whole)
+    batches = kidx("--kafka", "3.9.2", *options, GOLDEN).stdout.splitlines()
+    assert [line for line in batches if line.startswith("baseOffset")] == [
+        line for line in lines if line.startswith("baseOffset")
+    ]
+
+
+@pytest.mark.parametrize(("option", "decoder"), [("--group", "--offsets-decoder")])
+def test_records_about_one_name_of_an_internal_topic(option, decoder, kidx, tmp_path):
+    log = tmp_path / LOG
+    keys = [
+        struct.pack(">hh", 1, len(name)) + name + struct.pack(">hci", 1, b"t", 0) for name in (b"g", b"other", b"g")
+    ]
+    value = struct.pack(">hqih", 3, 7, -1, 0) + struct.pack(">q", 1)
+    log.write_bytes(build_batch([(1, key, value) for key in keys]))
+    done = kidx("--kafka", "3.9.2", option, "g", log)
+    whole = kidx("--kafka", "3.9.2", decoder, log).stdout.splitlines()
+    assert records_of(done.stdout.splitlines()) == [0, 2]
+    assert set(done.stdout.splitlines()) <= set(whole)
+
+
+def test_a_part_that_cannot_be_understood_is_one_line(kidx):
+    for options in (["--offsets", "7"], ["--times", "a:b"], ["--group", "g", "--transactional-id", "t"]):
+        done = kidx(*options, GOLDEN)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 1

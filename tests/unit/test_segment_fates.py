@@ -15,7 +15,7 @@ from kidx.startup.fates import fates
 
 @pytest.fixture
 def data(tmp_path):
-    """Make a log with a segment an hour; the last but one is older than the one before it."""
+    """Make a log of five segments, each with one record; the fourth is older than the third."""
     with UnifiedLog(tmp_path / "data" / "t-0", LogConfig(), dialect="4.3.1", clock=lambda: EPOCH_MS) as log:
         for number, hours in enumerate((0, 1, 5, 2, 6)):
             if number:
