@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
     from kidx import errors
     from kidx.dialect import DIALECTS, Dialect, dialect_of
-    from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
     from kidx.index.lazy import LazyIndex
-    from kidx.index.offset import OffsetIndex
-    from kidx.index.time import TimeIndex
-    from kidx.index.transaction import TransactionIndex
+    from kidx.index.offset import OffsetIndex, OffsetPosition
+    from kidx.index.time import TimeIndex, TimestampOffset
+    from kidx.index.transaction import AbortedTxn, TransactionIndex, TxnIndexSearchResult
     from kidx.log import UnifiedLog
     from kidx.segment import LogSegment
     from kidx.tables.read import read
@@ -44,11 +43,10 @@ __all__ = [
 
 _EXPORTS: Final = {
     "dialect": ("DIALECTS", "Dialect", "dialect_of"),
-    "index.entries": ("AbortedTxn", "OffsetPosition", "TimestampOffset", "TxnIndexSearchResult"),
     "index.lazy": ("LazyIndex",),
-    "index.offset": ("OffsetIndex",),
-    "index.time": ("TimeIndex",),
-    "index.transaction": ("TransactionIndex",),
+    "index.offset": ("OffsetIndex", "OffsetPosition"),
+    "index.time": ("TimeIndex", "TimestampOffset"),
+    "index.transaction": ("AbortedTxn", "TransactionIndex", "TxnIndexSearchResult"),
     "log": ("UnifiedLog",),
     "segment": ("LogSegment",),
     "tables.read": ("read",),

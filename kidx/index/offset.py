@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
 from kidx.index.abstract import AbstractIndex
-from kidx.index.entries import OffsetPosition
 from kidx.index.search import offset_floor, warm_search
 from kidx.java_numbers import INT_MAX, INT_MIN, to_int
 from kidx.layout import OFFSET_INDEX
@@ -24,6 +23,13 @@ _FIELDS = (_OFFSET, _POSITION)
 _ENTRY = OFFSET_INDEX.struct
 _SIZE = OFFSET_INDEX.size
 _make = tuple.__new__  # the call that a NamedTuple's own constructor makes
+
+
+class OffsetPosition(NamedTuple):
+    """Entry of an offset index: the record ``offset`` is in the batch at byte ``position`` of the log."""
+
+    offset: int
+    position: int
 
 
 class OffsetIndex(AbstractIndex[OffsetPosition]):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
 from kidx.index.abstract import AbstractIndex
-from kidx.index.entries import TimestampOffset
 from kidx.index.search import timestamp_floor, warm_search
 from kidx.layout import TIME_INDEX
 
@@ -23,6 +22,37 @@ _ENTRY = TIME_INDEX.struct
 _SIZE = TIME_INDEX.size
 _make = tuple.__new__  # the call that a NamedTuple's own constructor makes
 _NO_TIMESTAMP = -1
+
+
+class TimestampOffset(NamedTuple):
+    """Entry of a time index: no record before ``offset`` is later than ``timestamp`` (milliseconds)."""
+
+    timestamp: int
+    offset: int
+
+    @classmethod
+    def in_last_slot(cls, slot: bytes, base_offset: int) -> TimestampOffset:
+        """Return what a broker that loads a segment takes for its largest timestamp (SEG-6): the last slot, unchanged.
+
+        Args:
+            slot: last 12 bytes of the ``.timeindex``, which may be zeros; fewer if it has no entry.
+            base_offset: base offset of the segment.
+        """
+        if len(slot) < TIME_INDEX.size:
+            return cls(_NO_TIMESTAMP, base_offset)
+        timestamp, relative = TIME_INDEX.struct.unpack(slot)
+        return cls(timestamp, base_offset + relative)
+
+    def are_zeros(self, base_offset: int) -> bool:
+        """Return True if the bytes of the entry are zeros, as after the entries of a preallocated file."""
+        return self == (0, base_offset)
+
+    def in_words(self, base_offset: int) -> str:
+        """Return the entry in the last slot of a segment's ``.timeindex`` as text: zeros are called zeros."""
+        if self == (_NO_TIMESTAMP, base_offset):
+            return "there is no entry"
+        what = "the file ends with zeros, the entry" if self.are_zeros(base_offset) else "the last entry is"
+        return f"{what} {self.timestamp} at {self.offset}"
 
 
 class TimeIndex(AbstractIndex[TimestampOffset]):

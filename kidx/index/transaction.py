@@ -12,12 +12,11 @@ import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import CorruptIndexError, InvalidArgumentError, ReadOnlyError, UnsupportedVersionError
 from kidx.files import open_regular, unlink
-from kidx.index.entries import AbortedTxn, TxnIndexSearchResult
 from kidx.layout import ABORTED_TXN
 
 _CURRENT_VERSION = 0
@@ -25,6 +24,26 @@ _RECORD = ABORTED_TXN.struct
 _SIZE = ABORTED_TXN.size
 _READ_BYTES = 1024 * _SIZE
 """Number of bytes per read."""
+
+
+class AbortedTxn(NamedTuple):
+    """Entry of a transaction index: an aborted transaction (TX-1)."""
+
+    producer_id: int
+    first_offset: int  # of the transaction's first batch
+    last_offset: int  # of its abort marker
+    last_stable_offset: int  # of the log immediately after the abort
+
+
+class TxnIndexSearchResult(NamedTuple):
+    """Result of :meth:`kidx.TransactionIndex.collect_aborted_txns`.
+
+    ``aborted_transactions`` are the entries that the fetch needs, in file order. ``is_complete`` is True if no later
+    segment can hold a transaction for the same fetch (TX-9).
+    """
+
+    aborted_transactions: tuple[AbortedTxn, ...]
+    is_complete: bool
 
 
 class TransactionIndex:

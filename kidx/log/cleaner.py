@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kidx.dialect import Dialect
-    from kidx.index.entries import AbortedTxn
+    from kidx.index.transaction import AbortedTxn
     from kidx.log.config import LogConfig
     from kidx.log.segments import Segments
     from kidx.producers import ProducerStateManager

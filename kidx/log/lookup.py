@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kidx.dialect import Dialect
-    from kidx.index.entries import TimestampOffset
     from kidx.index.offset import OffsetIndex
+    from kidx.index.time import TimestampOffset
     from kidx.log.epochs import LeaderEpochs
     from kidx.records import RecordBatch
 

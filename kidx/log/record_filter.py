@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kidx.dialect import Decompressor, Dialect
-    from kidx.index.entries import AbortedTxn
-    from kidx.index.transaction import TransactionIndex
+    from kidx.index.transaction import AbortedTxn, TransactionIndex
     from kidx.producers import ProducerEntry
     from kidx.records import Record
     from kidx.segment import LogSegment

@@ -19,10 +19,9 @@ from kidx.segment.file_records import TimestampAndOffset
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kidx.index.entries import OffsetPosition, TimestampOffset
-    from kidx.index.offset import OffsetIndex
+    from kidx.index.offset import OffsetIndex, OffsetPosition
     from kidx.index.search import Probe
-    from kidx.index.time import TimeIndex
+    from kidx.index.time import TimeIndex, TimestampOffset
     from kidx.lookup.read_only_log import FileSegment, ReadOnlyLog
     from kidx.lookup.tiered_log import TieredLog
     from kidx.records import OffsetTimestamp, RecordBatch

@@ -16,8 +16,8 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import discover
 from kidx.errors import CorruptIndexError, ToolError, UnsupportedVersionError
 from kidx.files import pieces_with_data, regular
-from kidx.index.entries import TimestampOffset
 from kidx.index.lazy import LazyIndex
+from kidx.index.time import TimestampOffset
 from kidx.index.transaction import TransactionIndex
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.log.epochs import LeaderEpochs, read_epochs

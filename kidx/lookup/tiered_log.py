@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from kidx.dialect import dialect_of
 from kidx.discovery import Segment
 from kidx.errors import ToolError
-from kidx.index.entries import TimestampOffset
+from kidx.index.time import TimestampOffset
 from kidx.log.lookup import (
     EARLIEST,
     EARLIEST_LOCAL,

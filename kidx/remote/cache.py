@@ -29,7 +29,7 @@ from kidx.remote.errors import CacheError, RemoteResourceNotFoundError, RemoteSt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from kidx.index.entries import TxnIndexSearchResult
+    from kidx.index.transaction import TxnIndexSearchResult
     from kidx.remote.entry import RemoteSegment
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kidx.dialect import Dialect
-    from kidx.index.entries import OffsetPosition
+    from kidx.index.offset import OffsetPosition
 
 DIRECTORY: Final = "remote-log-index-cache"
 """Name of the cache's directory below a log directory."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError, KidxError
-from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
+from kidx.index.time import TimestampOffset
+from kidx.index.transaction import AbortedTxn, TxnIndexSearchResult
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
 from kidx.producers import ProducerState
 from kidx.records import CorruptRecordError, InvalidRecordError, iter_memory_batches
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kidx.index.lazy import LazyIndex
-    from kidx.index.offset import OffsetIndex
+    from kidx.index.offset import OffsetIndex, OffsetPosition
     from kidx.index.time import TimeIndex
     from kidx.index.transaction import TransactionIndex
     from kidx.producers import CompletedTxn

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from kidx.discovery import CLEANED_OFFSETS, INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, SWAP, Segment, parse_partition
 from kidx.errors import KidxError
 from kidx.findings import HARMLESS
-from kidx.index.entries import TimestampOffset
+from kidx.index.time import TimestampOffset
 from kidx.log.errors import InvalidTimestampError
 from kidx.printable import counted, shell_word
 from kidx.records import build_batch

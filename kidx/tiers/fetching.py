@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kidx.index.entries import OffsetPosition
+from kidx.index.offset import OffsetPosition
 from kidx.log import OffsetOutOfRangeError
 from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
-    from kidx.index.entries import AbortedTxn
+    from kidx.index.transaction import AbortedTxn
     from kidx.tiers.metadata import CopiedSegment
     from kidx.tiers.tiered_log import TieredLog
 

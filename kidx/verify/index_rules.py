@@ -38,7 +38,7 @@ import numpy as np
 from kidx.errors import KidxError
 from kidx.files import read_range
 from kidx.findings import Fault
-from kidx.index.entries import TimestampOffset
+from kidx.index.time import TimestampOffset
 from kidx.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
 from kidx.printable import counted
 from kidx.records import iter_batches

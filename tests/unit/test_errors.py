@@ -8,7 +8,7 @@ import pytest
 
 from kidx import OffsetIndex, TimeIndex, TransactionIndex, errors
 from kidx.errors import KidxError
-from kidx.index.entries import AbortedTxn
+from kidx.index.transaction import AbortedTxn
 
 BUILTINS = {
     errors.InvalidOffsetError: ("invalid_offset", ValueError),

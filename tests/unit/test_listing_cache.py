@@ -23,7 +23,7 @@ from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.runs.profiles import PROFILES
-from kidx.index.entries import TimestampOffset
+from kidx.index.time import TimestampOffset
 
 SETTINGS = {"segment.bytes": 1 << 20, "segment.index.bytes": 120, "index.interval.bytes": 0}
 TARGETS = [(1 << 63) - 1, *range(900, 1100, 10), -7, -6, -5, -4, -3, -2, -1]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kidx.index.entries import TimestampOffset
     from kidx.index.lazy import LazyIndex
+    from kidx.index.time import TimestampOffset
     from kidx.log import UnifiedLog
     from kidx.log.epochs import EpochEntry
     from kidx.segment import FileRecords, LogSegment

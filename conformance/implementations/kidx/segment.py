@@ -10,7 +10,7 @@ from conformance.implementations.kidx.shared_dialect import SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.segment import SEGMENT_OPS, IndexState, SegmentObservation, SegmentState
 from kidx.errors import KidxError
-from kidx.index.entries import OffsetPosition
+from kidx.index.offset import OffsetPosition
 from kidx.segment import CompletedTxn, FileRecords, LogSegment, ProducerState, RollParams, SegmentConfig
 
 if TYPE_CHECKING:
