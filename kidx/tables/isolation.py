@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.errors import KidxError
@@ -117,11 +118,13 @@ def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: in
     Raises:
         OSError: an index file cannot be read.
     """
-    segments = list(segments)
     found: list[Aborted] = []
-    for segment in segments:
+    seen: list[Segment] = []
+    remaining = iter(segments)
+    for segment in remaining:
+        seen.append(segment)
         if is_unindexed(segment):
-            return _aborted_by_markers(segments, end, counter)
+            return _aborted_by_markers(chain(seen, remaining), end, counter)
         entries = read_transaction_index(segment, counter)
         for _, producer_id, first, last, stable in entries.tolist():
             if last >= first_offset and first < end:

@@ -23,7 +23,7 @@ from kidx.tables.isolation import AbortedFilter, aborted_transactions
 from kidx.tables.record_columns import extend, headers_of
 from kidx.tables.record_times import Recent, check, known_ranges
 from kidx.tables.segments import LISTINGS
-from kidx.tables.splits import checks_times, is_of_another_topic, plan_again
+from kidx.tables.splits import checks_times, is_of_another_topic, later_segments, plan_again
 from kidx.tables.vectorized import VectorizedBatches
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class SplitReader:
     def _aborted(self, split: Split, counter: Counter) -> AbortedFilter:
         if self.isolation == "read_uncommitted":
             return AbortedFilter(())
-        found = aborted_transactions(split.later, split.segment.base_offset, split.stop_offset, counter)
+        found = aborted_transactions(later_segments(split), split.segment.base_offset, split.stop_offset, counter)
         return AbortedFilter(found)
 
     def _add(self, split: Split, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> Iterator[pa.RecordBatch]:

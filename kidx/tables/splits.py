@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,11 +33,13 @@ SMALLEST_TASK: Final = 4 << 20
 
 
 EARLIER: Final = 64
-"""Number of earlier segments that a split remembers; a cleaner rarely merges more of them into one."""
+"""Number of earlier segments that a split remembers at least; a cleaner rarely merges more of them into one."""
+LATER: Final = 64
+"""Number of later segments that a split remembers; a transaction rarely ends after more of them."""
 
 
 class Earlier(NamedTuple):
-    """The segments of a log up to a split's segment, as listed for the plan, at most :data:`EARLIER`.
+    """The segments of a log around a split's segment, as listed for the plan: :data:`EARLIER` before it and more.
 
     A cleaner deletes a segment only after it has copied the records to a new file, of the same or an earlier base
     offset. If the offsets of a segment are now in a file that was there before, the segment's records are lost.
@@ -69,7 +72,8 @@ class Split:
         end_offset: the offset after the last requested offset; None for the end of the log.
         exact_end: True if another split begins at ``end``.
         is_continuation: True if another split ends at ``start``.
-        later: this segment and later ones that have transaction indexes, for ``read_committed``.
+        later: this segment and later ones that have transaction indexes, for ``read_committed``; at most :data:`LATER`.
+        has_more: True if ``later`` does not have all of them.
         earlier: this segment and earlier ones.
         topic_id: the id of the topic; empty if unknown.
         version: the version of the log, as :meth:`~kidx.storage.RangeReader.version`, that ``ranges`` are of.
@@ -84,6 +88,7 @@ class Split:
     exact_end: bool = False
     is_continuation: bool = False
     later: tuple[Segment, ...] = ()
+    has_more: bool = False
     earlier: Earlier = _NOTHING_EARLIER
     topic_id: str = ""
     version: str = ""
@@ -150,11 +155,8 @@ def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
     Raises:
         OSError: the partition cannot be listed.
     """
-    before = split.segment
+    before, log = split.segment, _listed_again(split)
     key = TopicPartition(before.topic, before.partition)
-    store = before.store if before.tiers is None else before.tiers.local
-    remote = None if before.tiers is None else before.tiers.remote
-    log = list_again(PartitionLog(key, store, before.home, remote=remote), split.topic_id)
     if log is None:
         return [], f"{key} no longer exists, or was deleted and created again"
     end = None if split.end_offset is None and before.is_last else split.stop_offset
@@ -167,6 +169,14 @@ def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
             f"{before.name} no longer exists as it was when the query was planned, and no other segment has its records"
         )
     return list(_whole_splits(log, max(start, split.first_offset), end, committed=committed)), lost
+
+
+def _listed_again(split: Split) -> PartitionLog | None:
+    segment = split.segment
+    store = segment.store if segment.tiers is None else segment.tiers.local
+    remote = None if segment.tiers is None else segment.tiers.remote
+    key = TopicPartition(segment.topic, segment.partition)
+    return list_again(PartitionLog(key, store, segment.home, remote=remote), split.topic_id)
 
 
 def _has_records_of(log: PartitionLog, split: Split) -> bool:
@@ -276,25 +286,54 @@ def _checked(split: Split, predicates: Predicates) -> Split:
 def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: bool) -> Iterator[Split]:
     """Yield the segments that can contain the offsets from ``first`` to before ``end``, each as one split."""
     topic_id = log.topic_id if log.store.is_local else ""
-    for number, segment in enumerate(log.segments):
+    segments = log.segments
+    # Neighbours share these, so that a plan grows with the number of segments, not with its square.
+    earlier = [_earlier(segments, number) for number in range(0, len(segments), EARLIER)]
+    with_transactions = [n for n, each in enumerate(segments) if each.is_last or each.sizes.get("txnindex")]
+    indexed_from = next((n + 1 for n in reversed(range(len(segments))) if is_unindexed(segments[n])), 0)
+    for number, segment in enumerate(segments):
         following_base = segment.next_base_offset
         is_before = following_base is not None and following_base <= first
         is_after = end is not None and segment.base_offset >= end
         if not segment.size or is_before or is_after:
             continue
-        later = _with_transactions(log.segments[number:]) if committed else ()
-        known = log.segments[max(0, number + 1 - EARLIER) : number + 1]
-        files = frozenset((each.base_offset, each.identity) for each in known)
-        earlier = Earlier(known[0].base_offset, files)
-        start = max(first, segment.base_offset)
-        yield Split(segment, 0, segment.size, start, end, later=later, earlier=earlier, topic_id=topic_id)
+        later: Sequence[Segment] = ()
+        if committed and number < indexed_from:  # the markers of a segment must be read
+            later = segments[number : number + LATER + 1]
+        elif committed:
+            place = bisect_left(with_transactions, number)
+            later = [segments[n] for n in with_transactions[place : place + LATER + 1]]
+        yield Split(
+            segment,
+            0,
+            segment.size,
+            max(first, segment.base_offset),
+            end,
+            later=tuple(later[:LATER]),
+            has_more=len(later) > LATER,
+            earlier=earlier[number // EARLIER],
+            topic_id=topic_id,
+        )
 
 
-def _with_transactions(segments: list[Segment]) -> tuple[Segment, ...]:
-    """Return the segments in which aborted transactions can end; all if the markers of one must be read."""
-    if any(map(is_unindexed, segments)):
-        return tuple(segments)
-    return tuple(each for each in segments if each.is_last or each.sizes.get("txnindex"))
+def _earlier(segments: list[Segment], number: int) -> Earlier:
+    known = segments[max(0, number - EARLIER) : number + EARLIER]
+    return Earlier(known[0].base_offset, frozenset((each.base_offset, each.identity) for each in known))
+
+
+def later_segments(split: Split) -> Iterator[Segment]:
+    """Yield the segment of a split and later ones in which its aborted transactions can end.
+
+    Raises:
+        FileNotFoundError: the partition no longer exists.
+        OSError: the partition cannot be listed.
+    """
+    yield from split.later
+    if split.has_more:
+        log = _listed_again(split)
+        if log is None:
+            raise FileNotFoundError(f"{split.segment.name} no longer exists")
+        yield from (each for each in log.segments if each.base_offset > split.later[-1].base_offset)
 
 
 def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counter: Counter) -> Split | None:
