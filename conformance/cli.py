@@ -31,14 +31,11 @@ from conformance.commands import (
     tiers,
     vectors,
 )
-from conformance.commands.aliases import COMMANDS
 from kidx.commands import manual
-from kidx.commands.aliases import accepting
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
     name="conformance",
-    cls=accepting(COMMANDS),  # old names of commands and options
     help="Test whether an implementation of Kafka's log indexes behaves like Kafka itself: every byte, every result.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

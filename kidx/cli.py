@@ -8,12 +8,10 @@ import typer
 
 from kidx.commands import dump, explain, lookup, manual, rebuild, repair, replicas, verify
 from kidx.commands import replicas as trends
-from kidx.commands.aliases import COMMANDS, accepting
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
     name="kidx",
-    cls=accepting(COMMANDS),
     help="Looks into, verifies and repairs Kafka's log directories; reading never changes them.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from conformance.commands.aliases import KAFKA
 from conformance.commands.infer_dialect import infer_dialect_command
 from conformance.commands.options import JsonOption, echo, resolve_releases
 from conformance.errors import JavaNotFoundError, ToolError
@@ -26,10 +25,8 @@ from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import GROUPS, user_locks
 from conformance.kafka.status import fetch_release, list_releases, show_java
 from conformance.report.console import sanitizing
-from kidx.commands.aliases import accepting
 
 app = typer.Typer(
-    cls=accepting(KAFKA),
     help="Kafka's jars and the Java that runs them: locks, cache and installations.",
     no_args_is_help=True,
 )
