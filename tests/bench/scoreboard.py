@@ -1,6 +1,6 @@
 """Scoreboard of all implementations: ``python3 bootstrap.py python -m tests.bench.scoreboard``.
 
-It runs every implementation without expectations, writes ``reports/scoreboard.html`` and ``reports/scoreboard.md``,
+It runs every implementation without expectations, writes ``reports/scoreboard.md`` and ``out/scoreboard.html``,
 and stores the traces of the divergences in ``reports/scoreboard``. It needs Go, cargo, Maven and pip for the first
 builds, and takes about 20 minutes on two cores. The same command continues where it was stopped.
 """
@@ -107,7 +107,7 @@ def main() -> None:
         *names,
         "--allow-incomplete",
         "--html",
-        "reports/scoreboard.html",
+        "out/scoreboard.html",
         "--markdown",
         "reports/scoreboard.md",
     )
