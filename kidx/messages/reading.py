@@ -11,7 +11,7 @@ import json
 import re
 import struct
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, Final
 
 from kidx.dialect import version_of
@@ -47,7 +47,7 @@ class MessageError(KidxError):
 @cache
 def _definitions() -> dict[str, dict[str, list[tuple[str, Message | None]]]]:
     found: dict[str, dict[str, list[tuple[str, Message | None]]]] = json.loads(
-        Path(__file__).with_name("messages.json").read_text("utf-8")
+        files(__package__).joinpath("messages.json").read_text("utf-8")  # the package may be a zip file
     )
     return found
 

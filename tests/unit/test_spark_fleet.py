@@ -370,3 +370,5 @@ def test_the_reason_is_the_cause_and_not_the_call():
     assert reason_of_spark(Exception(python)) == "OSError: gone"
     assert reason_of_spark(Exception("[PATH] no such path.\nmore")) == "[PATH] no such path."
     assert reason_of_spark(KeyError()) == "KeyError"
+    lacking = "[X] worker:\n File \"a.py\"\nModuleNotFoundError: No module named 'kidx'\n"
+    assert reason_of_spark(Exception(java + lacking)).startswith("the workers' Python has no kidx; pass --py-files")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from kidx.storage import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_WITHOUT_KIDX: Final = re.compile(r"ModuleNotFoundError: No module named 'kidx['.]")
 _PARTITIONED: Final = frozenset({"findings", "files"})
 """Tables whose files are in one directory per topic."""
 
@@ -111,6 +113,8 @@ class Output:
 
 def reason_of_spark(error: Exception) -> str:
     """Return the reason why Spark failed, as one line: the first cause in the JVM, or the exception of a worker."""
+    if _WITHOUT_KIDX.search(str(error)):
+        return "the workers' Python has no kidx; pass --py-files kidx.zip, or install it there (docs/fleet.md)"
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith("SQLSTATE")] or [type(error).__name__]
     causes = [line.removeprefix("Caused by:").lstrip(": ") for line in lines if line.startswith((":", "Caused by:"))]
