@@ -1,0 +1,17 @@
+"""What studies print and write is unchanged; ``python -m tests.meta.studies`` records it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.meta.studies import CASES, lines_of, recorded
+
+WITHOUT_JAVA = {"exhaustive", "fuzz", "known-bugs"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "name", [name if name in WITHOUT_JAVA else pytest.param(name, marks=pytest.mark.jvm) for name in CASES]
+)
+def test_a_study_is_unchanged(name):
+    assert lines_of(name) == recorded()[name]
