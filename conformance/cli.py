@@ -16,7 +16,6 @@ from conformance.commands import (
     fuzz,
     implementations,
     init,
-    interleave,
     kafka,
     known_bugs,
     mutate,
@@ -28,9 +27,11 @@ from conformance.commands import (
     scoreboard,
     site,
     smoke,
+    study,
     tiers,
     vectors,
 )
+from conformance.studies.interleave.study import INTERLEAVE
 from kidx.commands import manual
 from kidx.commands.line import run_app, version_printer
 
@@ -61,7 +62,7 @@ app.command("vectors")(vectors.vectors_command)
 app.command("mutate")(mutate.mutate_command)
 app.command("known-bugs")(known_bugs.known_bugs_command)
 app.command("exhaustive")(exhaustive.exhaustive_command)
-app.command("interleave")(interleave.interleave_command)
+app.command(INTERLEAVE.name)(study.command_of(INTERLEAVE))
 app.command("power-loss")(power_loss.power_loss_command)
 app.command("man", help=(manual.man_command.__doc__ or "").replace("kidx man", "conformance man"))(manual.man_command)
 app.add_typer(kafka.app, name="kafka")

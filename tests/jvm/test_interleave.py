@@ -2,18 +2,20 @@
 
 import json
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from conformance.cli import app
 from conformance.errors import ToolError
-from conformance.experiments.interleave import experiment, trace
-from conformance.experiments.interleave.experiment import Interrupter, Schedule
-from conformance.experiments.interleave.known import KnownPairs
-from conformance.experiments.interleave.planted import PLANTED, RELEASE, find_planted
-from conformance.experiments.interleave.scenarios import KINDS, Case, draw_scenario
-from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.json_file import save_json
+from conformance.studies.interleave import interrupter as experiment
+from conformance.studies.interleave import trace
+from conformance.studies.interleave.interrupter import Interrupter, Schedule
+from conformance.studies.interleave.planted import PLANTED
+from conformance.studies.interleave.scenarios import KINDS, Case, draw_scenario
+from conformance.studies.interleave.study import INTERLEAVE
+from conformance.studies.study import KnownCauses, Request, load
 
 TORN = {
     "offset": {
@@ -50,10 +52,22 @@ def interrupter(tmp_path_factory):
     return Interrupter("4.3.1", tmp_path_factory.mktemp("races") / "work")
 
 
+def clause_of(pair, release):
+    sameness = INTERLEAVE.sameness(pair)
+    return None if sameness is None else KnownCauses(INTERLEAVE).clause_of(sameness, release)
+
+
 def torn_pairs(interrupter, kind, seed=0):
-    known = KnownPairs()
-    pairs = interrupter.explore([kind], seed)
-    return {(*pair.case.names, known.clause_of(pair, interrupter.release)) for pair in pairs if pair.violations}
+    pairs = map(interrupter.interrupt, INTERLEAVE.cases(interrupter, Request((kind,), seed)))
+    return {(*pair.case.names, clause_of(pair, interrupter.release)) for pair in pairs if pair.violations}
+
+
+def shown(case, interrupter):
+    return INTERLEAVE.document(interrupter, interrupter.interrupt(case), "IV-2")
+
+
+def searched(name, seeds, scratch):
+    return list(INTERLEAVE.search_planted([name], seeds, INTERLEAVE.planted_release, scratch))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +106,7 @@ def test_what_two_threads_see_through_a_log(first, others, clause, interrupter):
     pair = interrupter.interrupt(of_log(LOG, "log", first, others))
     assert pair.points > 5
     assert bool(pair.violations) == bool(clause)
-    assert KnownPairs().clause_of(pair, "4.3.1") == clause
+    assert clause_of(pair, "4.3.1") == clause
 
 
 @pytest.mark.thorough
@@ -106,7 +120,7 @@ def test_the_torn_pairs_of_a_replicated_log_are_known(interrupter):
 def test_a_fetch_returns_more_than_the_high_watermark_allows_in_old_releases(interrupter, tmp_path):
     case = of_log(REPLICATED, "replicated", "readBelow", "append")
     old = Interrupter("2.4.0", tmp_path / "work").interrupt(case)
-    assert KnownPairs().clause_of(old, "2.4.0") == "IV-9"
+    assert clause_of(old, "2.4.0") == "IV-9"
     assert not interrupter.interrupt(case).violations
 
 
@@ -114,7 +128,7 @@ def test_a_log_whose_missing_locks_are_not_detected_is_an_error(interrupter, mon
     monkeypatch.setattr(experiment, "APPENDS", experiment.APPENDS._replace(others="offsets"))
     monkeypatch.setattr(interrupter, "_locks_matter", False)  # another test may have searched a log
     with pytest.raises(ToolError, match="not detected after removing all its locks"):
-        next(interrupter.explore(["log"]))
+        next(interrupter.cases(["log"]))
 
 
 @pytest.mark.thorough
@@ -138,31 +152,29 @@ def test_an_entry_is_the_offset_of_one_with_the_position_of_another(interrupter)
     ],
 )
 def test_a_race_is_found_in_the_releases_that_have_it(case, with_it, without, interrupter, tmp_path):
-    known = KnownPairs()
     pair = Interrupter(with_it, tmp_path / "work").interrupt(case)
     assert pair.violations
-    assert known.clause_of(pair, with_it)
-    assert known.clause_of(pair, without) is None
+    assert clause_of(pair, with_it)
+    assert clause_of(pair, without) is None
     assert interrupter.release == without
     assert not interrupter.interrupt(case).violations
 
 
 @pytest.mark.thorough
 def test_a_lookup_reads_unmapped_memory_until_lookups_exclude_unmapping(interrupter, tmp_path):
-    known = KnownPairs()
     pair = Interrupter("3.9.1", tmp_path / "work").interrupt(CLOSED)
     assert "Unmapped" in {violation.seen.first for violation in pair.violations}
-    assert known.clause_of(pair, "3.9.1") == "IV-8"
-    assert known.clause_of(pair, "3.9.2") is None
+    assert clause_of(pair, "3.9.1") == "IV-8"
+    assert clause_of(pair, "3.9.2") is None
     assert "Unmapped" not in {violation.seen.first for violation in interrupter.interrupt(CLOSED).violations}
 
 
 def test_two_threads_show_what_one_thread_showed_and_it_is_shrunk(interrupter):
-    shown = shrunk(MIXED, interrupter)
-    assert len(shown.case.setup) < len(MIXED.setup)
-    again = interrupter.perform(shown.case, shown.violation.schedule)
-    assert (again[0], again[2]) == (shown.violation.where, shown.violation.seen)
-    assert {point.split()[0] for point in shown.points} == {"0", "1"}
+    content = shown(MIXED, interrupter)
+    assert len(content.setup) < len(MIXED.setup)
+    again = interrupter.perform(*trace.case_of(content))
+    assert (again[0], again[2]) == (content.where, content.result)
+    assert {point.split()[0] for point in content.points} == {"0", "1"}
 
 
 def test_two_threads_hand_back_and_wait_for_locks(interrupter):
@@ -194,13 +206,13 @@ def test_a_seed_draws_the_same_operations_again(kind):
 
 @pytest.mark.parametrize("name", ["offset-entry-before-its-bytes", "largest-timestamp-without-lock"])
 def test_planted_races_are_found(name, tmp_path):
-    assert all(found.pair for found in find_planted([name], [0], RELEASE, tmp_path))
+    assert all(search.found for search in searched(name, [0], tmp_path))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANTED)
 def test_every_planted_race_is_found_from_five_seeds(name, tmp_path):
-    missed = [found.seed for found in find_planted([name], range(5), RELEASE, tmp_path) if found.pair is None]
+    missed = [search.seed for search in searched(name, range(5), tmp_path) if search.found is None]
     assert not missed
 
 
@@ -209,21 +221,26 @@ def test_a_planted_race_that_is_not_found_is_an_error(monkeypatch):
     name = "renamed-while-loaded"
     harmless = PLANTED[name]._replace(change=lambda node: str(node.name).endswith("/LazyIndex"))
     monkeypatch.setitem(PLANTED, name, harmless)
-    monkeypatch.setattr("conformance.commands.interleave._SEEDS", 1)
+    monkeypatch.setattr("conformance.commands.study._SEEDS", 1)
     result = CliRunner().invoke(app, ["interleave", "--planted", name], standalone_mode=False)
     assert result.return_value == 2, result.output
     assert "SURVIVED" in result.output
 
 
 def test_a_violation_is_replayed_from_its_file(interrupter, tmp_path):
-    content = trace.document(shrunk(MIXED, interrupter), "4.3.1", "IV-2")
-    path = save_json(content, tmp_path, "interleaving", "interleaving")
-    assert trace.load(path) == content
+    content = shown(MIXED, interrupter)
+    path = save_json(msgspec.to_builtins(content), tmp_path, "interleaving", "interleaving")
+    assert load(INTERLEAVE, path) == content
     assert any("stops before" in line for line in trace.readable(content))
     result = CliRunner().invoke(app, ["interleave", "--replay", str(path), "--json"], standalone_mode=False)
     assert result.return_value == 1, result.output
     told = json.loads(result.output)
-    assert told == {"torn": True, "same": True, "where": content["where"], "result": content["result"]}
+    assert told == {
+        "torn": True,
+        "same": True,
+        "where": content.where,
+        "result": msgspec.structs.asdict(content.result),
+    }
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": "kidx-interleaving", "version": 1}'])
@@ -231,4 +248,4 @@ def test_a_file_that_is_no_interleaving_is_refused(text, tmp_path):
     path = tmp_path / "broken.json"
     path.write_text(text)
     with pytest.raises(ToolError, match="cannot read"):
-        trace.load(path)
+        load(INTERLEAVE, path)

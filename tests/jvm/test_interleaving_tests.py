@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from kafka_findings import run_tests
 from thorough_params import thorough_param
@@ -9,15 +10,15 @@ from typer.testing import CliRunner
 
 from conformance.cli import app
 from conformance.errors import ToolError
-from conformance.experiments.interleave import trace
-from conformance.experiments.interleave.experiment import Interrupter
-from conformance.experiments.interleave.java_test import interleaving_test
-from conformance.experiments.interleave.scenarios import Case, draw_scenario
-from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.json_file import save_json
 from conformance.implementations.jvm.bytecode import jars_of
 from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.kafka.jar_fetch import tool_jar
+from conformance.studies.interleave.interrupter import Interrupter, Result
+from conformance.studies.interleave.java_test import interleaving_test
+from conformance.studies.interleave.scenarios import Case, draw_scenario
+from conformance.studies.interleave.study import INTERLEAVE
+from conformance.studies.interleave.trace import Interleaving
 
 pytestmark = pytest.mark.jvm
 
@@ -32,7 +33,8 @@ REMOVED = Case("cache", ("hold 0",), "lookupOffset 0 25", "remove 0")
 
 def document(case, release, scratch):
     """Return the content of the file of a shrunk violation."""
-    return trace.document(shrunk(case, Interrupter(release, scratch)), release, None)
+    bench = Interrupter(release, scratch)
+    return INTERLEAVE.document(bench, bench.interrupt(case), None)
 
 
 def said(source, release, directory):
@@ -60,15 +62,18 @@ def test_a_test_fails_only_where_the_race_is(case, release, other, tmp_path):
     sequential, interleaving = said(source, release, tmp_path / "same")
     assert not sequential
     assert interleaving.startswith("org.opentest4j.AssertionFailedError")
-    assert f"interrupted before {content['where']}" in interleaving
-    assert content["result"]["state"] in interleaving
+    assert f"interrupted before {content.where}" in interleaving
+    assert content.result.state in interleaving
     if other:
         assert said(source, other, tmp_path / "other") == ("", "")
 
 
 def test_the_command_writes_the_test_after_the_replay(tmp_path):
     content = document(MIXED, "4.3.1", tmp_path / "search")
-    path, source = save_json(content, tmp_path, "interleaving", "interleaving"), tmp_path / "RaceTest.java"
+    path, source = (
+        save_json(msgspec.to_builtins(content), tmp_path, "interleaving", "interleaving"),
+        tmp_path / "RaceTest.java",
+    )
     words = ["interleave", "--replay", str(path), "--export", str(source)]
     result = CliRunner().invoke(app, words, standalone_mode=False)
     assert (result.return_value, source.read_text("utf-8")) == (1, interleaving_test(content, source))
@@ -79,7 +84,8 @@ def test_the_command_writes_the_test_after_the_replay(tmp_path):
     [("Race.py", "writes .java"), ("a-b.java", "not a valid name"), ("Switch.java", "the test needs another class")],
 )
 def test_a_name_that_cannot_be_is_rejected(name, message, tmp_path):
-    content = {"release": "4.3.1", "machine": "offset", "setup": [], "first": "entries", "others": "truncate"}
-    content |= {"stop": 0, "back": -1, "where": "", "clause": None}
+    members = {"release": "4.3.1", "clause": None, "machine": "offset", "setup": (), "first": "entries"}
+    members |= {"others": "truncate", "stop": 0, "back": -1, "where": "", "result": Result("", "", "")}
+    content = Interleaving(**members, orders=(), points=())
     with pytest.raises(ToolError, match=message):
         interleaving_test(content, tmp_path / name)

@@ -56,6 +56,15 @@ def test_a_module_of_more_than_800_lines_has_a_reason(package):
     assert len(list((ROOT / "conformance").glob("*.py"))) <= 9  # eight, and the package's own
 
 
+def test_a_study_rebuilds_no_part_of_the_frame():
+    """The frame has the options, the limits, the known causes and the outcomes of searches."""
+    for path in sorted((ROOT / "conformance/studies").rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        assert not classes & {"Plan", "Search", "Known", "Outcome"}, path
+        assert "typer" not in path.read_text("utf-8").split(), path
+
+
 def test_nothing_that_a_jvm_leaves_behind_is_tracked():
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     assert not re.search(r"(?m)^(.*/)?(\.attach_pid|hs_err_pid|replay_pid)", tracked)

@@ -77,6 +77,7 @@ EMPTY = {
         ("--planted", "no-such-*"),
         ("--planted", "resize-without-lock", "--kafka", "2.4.1"),
         ("--machine", "cache", "--kafka", "2.4.1"),
+        ("--kafka", "4.3.1", "--max-time", "0.1"),
     ],
     "power-loss": [
         ("--planted", "no-such-*"),

@@ -9,10 +9,10 @@ import pytest
 
 from conformance.clauses import load_clauses
 from conformance.experiments.index_corruption import table as corruption_table
-from conformance.experiments.interleave import table as interleave_table
 from conformance.experiments.power_loss import table as power_loss_table
 from conformance.experiments.start_damage import table
 from conformance.experiments.tiers import table as tiers_table
+from conformance.studies.interleave import page as interleave_page
 from tests.bench import brokers
 
 REPORTS = brokers.PAGE.parent
@@ -58,7 +58,7 @@ def test_the_words_of_a_page_of_power_failures_are_those_of_its_command(page):
 def test_the_words_of_a_page_of_interleavings_are_those_of_its_command(page):
     text = page.read_text("utf-8")
     (command,) = re.findall(r"`(conformance interleave [^`]*)` prints", text)
-    assert text.startswith(interleave_table.table([], command).partition("\n\n| | ")[0])
+    assert text.startswith(interleave_page.table([], command).partition("\n\n| | ")[0])
     for clause, title in re.findall(r"^- (IV-\w+): (.*)\.$", text, re.MULTILINE):
         assert title == load_clauses()[clause].title
     assert "| new |" not in text

@@ -1,4 +1,4 @@
-"""What studies print and write is unchanged; ``python -m tests.meta.studies`` records it."""
+"""The output and the files of studies are unchanged; ``python -m tests.meta.studies`` records them."""
 
 from __future__ import annotations
 

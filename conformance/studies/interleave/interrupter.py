@@ -12,21 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from conformance.errors import ToolError
-from conformance.experiments.interleave.scenarios import (
+from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.interruptible import interruptible_classes
+from conformance.implementations.jvm.race_planting import without_monitors
+from conformance.implementations.jvm.virtual_machine import java_bytes, start_jvm
+from conformance.studies.interleave.scenarios import (
     APPENDS,
     CACHES,
     KINDS,
     LOGS,
     PLANTED,
     Case,
-    Scenario,
     draw_scenario,
 )
-from conformance.implementations.jvm.driver import driver_class
-from conformance.implementations.jvm.interruptible import interruptible_classes
-from conformance.implementations.jvm.race_planting import without_monitors
-from conformance.implementations.jvm.virtual_machine import java_bytes, start_jvm
 from kidx.dialect import dialect_of
 from kidx.records import build_batch
 
@@ -50,7 +51,7 @@ class Schedule(NamedTuple):
     back: int = -1
 
 
-class Result(NamedTuple):
+class Result(msgspec.Struct, frozen=True, order=True):
     """Results of the interrupted operation and of the others, and the final state of the object they were called on."""
 
     first: str
@@ -120,13 +121,13 @@ class Interrupter:
         self._loader = interruptible_classes(release, classes, progress, build, change)
         self._drivers: dict[str, Any] = {}
         self._locks_matter = False
-        if not any(pair.violations for pair in self.explore_scenario("planted", PLANTED)):
+        if not any(self.interrupt(case).violations for case in PLANTED.cases("planted")):
             raise ToolError(
                 f"cannot trust any result for Kafka {release}: a race that is planted for comparison was not detected"
             )
 
-    def explore(self, kinds: Sequence[str] = KINDS, seed: int = 0, examples: int = 1) -> Iterator[Pair]:
-        """Yield the result of every pair of operations, in scenarios that are drawn from a seed.
+    def cases(self, kinds: Sequence[str] = KINDS, seed: int = 0, examples: int = 1) -> Iterator[Case]:
+        """Yield every pair of operations, in scenarios that are drawn from a seed.
 
         Args:
             kinds: kinds of objects, such as an index or a log.
@@ -137,7 +138,7 @@ class Interrupter:
             if kind not in CACHES or dialect_of(self.release).has_remote_index_cache:
                 if kind in LOGS and not self._locks_matter:
                     self._prove_that_locks_matter()
-                yield from self.explore_scenario(kind, draw_scenario(kind, seed, number))
+                yield from draw_scenario(kind, seed, number).cases(kind)
 
     def _prove_that_locks_matter(self) -> None:
         """Detect that appends to a log without locks are not atomic.
@@ -154,11 +155,6 @@ class Interrupter:
                 " its locks"
             )
         self._locks_matter = True
-
-    def explore_scenario(self, kind: str, scenario: Scenario) -> Iterator[Pair]:
-        """Yield the result of every pair of operations of a scenario."""
-        for case in scenario.cases(kind):
-            yield self.interrupt(case)
 
     def interrupt(self, case: Case, stop_at_first: bool = False) -> Pair:
         """Interrupt an operation at every point, or until a result matches no order."""

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
-from conformance.experiments.interleave.experiment import batches_of
-from conformance.experiments.interleave.trace import case_of
 from conformance.implementations.jvm.interruptible import PAUSABLE
 from conformance.runs.reproducers.java_nested import fill, needed, source_of, template_of
 from conformance.runs.reproducers.java_text import java_comment, java_string, require_class_name
+from conformance.studies.interleave.interrupter import batches_of
+from conformance.studies.interleave.trace import case_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.operations import Json
+    from conformance.studies.interleave.trace import Interleaving
 
 
-def interleaving_test(content: Json, path: Path) -> str:
+def interleaving_test(content: Interleaving, path: Path) -> str:
     """Return the source of the test of an interleaving.
 
     Args:
@@ -45,13 +45,13 @@ def interleaving_test(content: Json, path: Path) -> str:
     others = case.others.split(";")
     batches = batches_of(case.kind, (*case.setup, case.first, *others))
     values = {
-        "title": java_comment(f"{content['clause'] or 'Interleaving'}, {case.names[0]} during {case.names[1]}"),
-        "release": java_comment(content["release"]),
+        "title": java_comment(f"{content.clause or 'Interleaving'}, {case.names[0]} during {case.names[1]}"),
+        "release": java_comment(content.release),
         "name": name,
         "setup": _strings(case.setup),
         "first": java_string(case.first),
         "others": _strings(others),
-        "where": java_comment(content["where"]),
+        "where": java_comment(content.where),
         "stop": str(schedule.stop),
         "back": str(schedule.back),
         "batches": "\n".join(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
-from conformance.experiments.interleave.scenarios import CACHES
-from conformance.experiments.interleave.through_log import places
+from conformance.studies.interleave.scenarios import CACHES, LOGS
 
 if TYPE_CHECKING:
     from conformance.operations import Json
@@ -72,7 +71,7 @@ def table(rows: Sequence[Json], command: str) -> str:
     for (clause, kind, first, others), counts in sorted(torn.items()):
         cells = [str(counts.get(release, "")) for release in releases]
         lines.append(f"| {clause} | {_TARGETS[kind]} | `{first}` | `{others}` | {' | '.join(cells)} |")
-    lines += places(rows, releases)
+    lines += _places(rows, releases)
     lines += ["", *(f"- {clause}: {clauses[clause].title}." for clause in sorted({key[0] for key in torn} - {NEW}))]
     if any(row["machine"] in CACHES for row in rows):
         lines += _NOTES
@@ -85,3 +84,63 @@ _NOTES: Final = (
     "--machine removed`: a fetch of the indexes again fails if the late notification of the removal renames its files.",
     "KAFKA-19971 is IV-7a and IV-7b in a cache without space: an evicted entry fails lookups that have obtained it.",
 )
+
+
+def _reads(row: Json, *suffixes: str) -> bool:
+    """Return True if an operation's name ends with one of the suffixes."""
+    return any(name.endswith(suffixes) for name in row["names"])
+
+
+def _runs(row: Json, *operations: str) -> bool:
+    """Return True if one of the operations is part of the pair."""
+    return any(each in operations for name in row["names"] for each in name.split("; "))
+
+
+_UNUSUAL: Final = ("close", "truncateBelowWatermark", "truncateFully")
+# Rows of the table: the title, and the condition for the pairs that belong to it.
+_PLACES: Final[dict[str, Callable[[Json], bool]]] = {
+    "below the high watermark, during appends, rolls, retention, and truncation to the high watermark or above": (
+        lambda row: _reads(row, "Below") and not _runs(row, *_UNUSUAL)
+    ),
+    "below the high watermark, during truncation below it": (
+        lambda row: _reads(row, "Below", "offsets") and _runs(row, "truncateBelowWatermark", "truncateFully")
+    ),
+    "in a segment whose files retention deletes": lambda row: _reads(row, "Expired") and _runs(row, "deleteFiles"),
+    "above the high watermark, or largest timestamp (-3)": (
+        lambda row: _reads(row, "Above", "maxTimestamp") and not _runs(row, "close")
+    ),
+    "anywhere, during a close": lambda row: _runs(row, "close"),
+}
+
+
+def _places(rows: Sequence[Json], releases: Sequence[str]) -> list[str]:
+    """Return the table of reads from a log by the place that is read; none if no log was searched.
+
+    Names of reads end with the place, such as ``Below`` the high watermark.
+
+    Args:
+        rows: JSON results of the pairs; ``torn`` is the number of points at which a pair is not atomic.
+        releases: releases, one per column.
+    """
+    logs = [row for row in rows if row["machine"] in LOGS]
+    if not logs:
+        return []
+    lines = [
+        "",
+        "## Through a log",
+        "",
+        "Two threads execute operations of `UnifiedLog` (`Log` until 3.0). A cell contains the clauses of the pairs",
+        "that are not atomic; a dash means that all of them are. Where one thread waits for a lock of the other, no",
+        "result is compared. Without the locks of the log, appends were detected as not atomic, in each release.",
+        "",
+        f"| a reader asks | {' | '.join(releases)} |",
+        f"|---|{'---|' * len(releases)}",
+    ]
+    for title, matches in _PLACES.items():
+        cells = []
+        for release in releases:
+            pairs = [row for row in logs if row["release"] == release and matches(row)]
+            clauses = sorted({row["clause"] or "new" for row in pairs if row["torn"]})
+            cells.append(", ".join(clauses) or ("–" if pairs else ""))
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return lines

@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from conformance.experiments.interleave.experiment import Interrupter, Pair
-from conformance.experiments.interleave.known import KnownPairs
-from conformance.experiments.interleave.scenarios import draw_scenario
-from conformance.implementations.jvm.race_planting import Change, too_early, without_guard, without_lock
-
-RELEASE: Final = "4.3.1"
-"""Release whose classes are changed, if the user names no other."""
-_EXAMPLES: Final = 3
-"""Number of scenarios that are drawn from a seed; a race that none of them shows counts as not found."""
-
-
-class Planted(NamedTuple):
-    """Planted race.
-
-    Attributes:
-        kind: kind of object whose operations show the race, such as ``offset`` or ``cache``.
-        title: description of the race.
-        change: function that plants the race in a class file.
-    """
-
-    kind: str
-    title: str
-    change: Change
-
+from conformance.implementations.jvm.race_planting import too_early, without_guard, without_lock
+from conformance.studies.study import PlantedDefect as Planted
 
 PLANTED: Final = {
     "offset-entry-before-its-bytes": Planted(
@@ -97,43 +72,3 @@ PLANTED: Final = {
     ),
 }
 """Planted races by name."""
-
-
-class Found(NamedTuple):
-    """Result of a search for a planted race.
-
-    Attributes:
-        name: name of the race.
-        seed: seed of the scenarios.
-        pairs: number of pairs (an interrupted operation, and others in its middle) that were searched.
-        pair: the first pair that is not atomic, and is so in no unchanged release; None if the race was not found.
-    """
-
-    name: str
-    seed: int
-    pairs: int
-    pair: Pair | None
-
-
-def find_planted(patterns: Sequence[str], seeds: Sequence[int], release: str, scratch: Path) -> Iterator[Found]:
-    """Search for the planted races whose names match a pattern, once from each seed.
-
-    Raises:
-        ToolError: the release does not have the code that a race changes.
-    """
-    for name, planted in PLANTED.items():
-        if any(fnmatchcase(name, pattern) for pattern in patterns):
-            interrupter = Interrupter(release, scratch / name, change=planted.change)
-            for seed in seeds:
-                yield _search(name, planted, interrupter, release, seed)
-
-
-def _search(name: str, planted: Planted, interrupter: Interrupter, release: str, seed: int) -> Found:
-    known, pairs = KnownPairs(), 0
-    for number in range(_EXAMPLES):
-        for case in draw_scenario(planted.kind, seed, number).cases(planted.kind):
-            pairs += 1
-            pair = interrupter.interrupt(case)
-            if pair.violations and known.clause_of(pair, release) is None:
-                return Found(name, seed, pairs, pair)
-    return Found(name, seed, pairs, None)
