@@ -1,8 +1,8 @@
 """Times of the records of a segment, block by block: checked by reading them, and kept for the next query.
 
 The first query with a condition on ``timestamp`` reads everything, and notes for each block of a segment the smallest
-and the largest time of its records. The next one reads only the blocks that can have a requested time. No header and no
-time index is believed, so the selection is exact.
+and the largest time of its records. The next one reads only the blocks that can have a requested time. Neither headers
+nor the time index decide, so the selection is exact.
 
 The notes are files in the user's cache, one for each range that was read. Each is named after a version of the log: its
 inode, size and times, or what an object store reports. They may be removed at any time. If they cannot be written or
@@ -92,7 +92,7 @@ def check(
 ) -> Iterator[tuple[int, int]]:
     """Check the times of all records between two positions, and yield the ranges that can have requested records.
 
-    What cannot be checked is the last range. The result is kept if it is complete, and the log has not changed.
+    The last range is whatever cannot be checked. The result is kept if it is complete, and the log has not changed.
 
     Args:
         segment: the segment.

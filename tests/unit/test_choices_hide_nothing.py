@@ -132,7 +132,7 @@ RARE = {
 }
 """Defects that a hundred examples at level must do not always show, in an index without a choice either.
 
-Some need a file that was damaged, others only return another error.
+Some need a corrupt file, others only return another error.
 """
 AT_THE_SAME_PLACE = {
     ("time-uses-every-slot", "checks-fullness-always"),  # both are about the last slot of an index
@@ -153,7 +153,7 @@ def test_a_choice_hides_no_defect(choice, defect):
 
 
 @pytest.mark.thorough
-@pytest.mark.in_turn(20)
+@pytest.mark.in_turn(60)
 @pytest.mark.parametrize(("choice", "defect"), PAIRS)
 def test_no_choice_hides_a_defect(choice, defect):
     assert finds_both(choice, defect, 0, examples=300)

@@ -20,7 +20,7 @@ def test_a_transaction_that_ends_many_segments_later_is_hidden(tmp_path, monkeyp
     plain = [[("plain", [number], None)] for number in range(5)]
     write_log(tmp_path / "t-0", [[("transaction", [5, 6], None)], *plain, [("abort", [0], None)], *plain])
     for offset in range(2, 8):
-        if indexed:  # transactions of another producer, and the one that began at offset 0
+        if indexed:  # transactions of another producer, and the transaction that began at offset 0
             entry = (0, 1, 0, 7, 8) if offset == 7 else (0, 9, offset, offset, 0)
             (tmp_path / "t-0" / f"{offset:020d}.txnindex").write_bytes(ABORTED_TXN.struct.pack(*entry))
     for path in () if indexed else [*(tmp_path / "t-0").glob("*.txnindex"), *(tmp_path / "t-0").glob("*0.index")]:
