@@ -42,6 +42,10 @@ def test_every_clause_of_an_index_below_must_has_a_choice() -> None:
     assert all(WITHOUT_A_CHOICE.values())
 
 
+def test_every_choice_fits_the_source() -> None:
+    assert all(isinstance(choice.defect, type) for choice in CHOICES.values())
+
+
 @pytest.mark.parametrize("name", QUICK)
 def test_a_choice_is_promised_to_nobody(name: str) -> None:
     result = judge(name, 0, releases=["3.9.2", "4.4.0"], profile="dev", examples=20)
@@ -49,6 +53,7 @@ def test_a_choice_is_promised_to_nobody(name: str) -> None:
     assert result.found
 
 
+@pytest.mark.thorough
 def test_the_first_position_is_known_in_a_file_that_was_not_corrupted() -> None:
     """Seeds at which an index was opened again with zeros, which count as entries."""
     for seed in (6, 8, 29):

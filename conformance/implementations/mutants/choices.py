@@ -258,7 +258,7 @@ for _kind, _append in (("offset", "append"), ("time", "_append")):
             f"checks-no-position-{_variant}",
             "An append does not check the write position.",
             _append,
-            f"self.entries * {'_ENTRY.size' if _kind == 'offset' else 'self.entry_size'} != buffer.position",
+            "self.entries * _SIZE != buffer.position",
             "False",
             _kind,
         )
