@@ -66,7 +66,8 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         # Finding the smallest case of each finding takes time, so JSON alone comes without.
         directory = None if as_json and report is None else (report or state_directory()) / "traces"
         request = Request(_machines(study, machine), seed, max_examples, max_time, directory)
-        rows, gaps = _search(study, request, resolve_releases(kafka), jobs or usable_cpus(), as_json=as_json)
+        releases = resolve_releases(kafka)
+        rows, gaps = _search(study, request, releases, jobs or usable_cpus(), as_json=as_json)
         new = sum(study.is_wrong(row) and row["clause"] is None for row in rows)
         if markdown is not None:
             named = [*(f"--kafka {name}" for name in kafka or ()), *(f"--machine {name}" for name in machine or ())]
@@ -76,10 +77,8 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
             typer.echo(json.dumps(rows))
         else:
             echo(study.verdict(new, len(rows)))
-        seen, releases = {row["machine"] for row in rows}, ", ".join(resolve_releases(kafka))
-        absent = (
-            () if gaps else [f"{name} does not apply to Kafka {releases}" for name in machine or () if name not in seen]
-        )
+        seen, asked = {row["machine"] for row in rows}, ", ".join(releases)
+        absent = [f"{name} does not apply to Kafka {asked}" for name in machine or () if not gaps and name not in seen]
         compared = Comparison(sum(map(study.count, rows)), new, gaps=gaps, idle=tuple(absent))
         return compared.settle(allow_incomplete=allow_incomplete)
 

@@ -7,10 +7,11 @@ own: then the directories differ without harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from kidx.discovery import discover
 from kidx.errors import ToolError
@@ -177,29 +178,53 @@ def compare_replicas(one: str | os.PathLike[str], two: str | os.PathLike[str]) -
     start = max(each.replica.start for each in readers)
     compared = only = 0
     gap: tuple[int, str, str] | None = None
-    mine, yours = (next((batch for batch in each if batch.last_offset >= start), None) for each in readers)
     other: tuple[int, str, str] | None = None
-    while mine is not None and yours is not None and other is None:
+    for mine, yours in in_step(*(_reaching(each, start) for each in readers)):
         if mine.base_offset == yours.base_offset:
             if mine.last_offset != yours.last_offset or (mine.records == yours.records and mine.crc != yours.crc):
                 other = mine.base_offset, str(mine), str(yours)
-                continue
+                break
             compared += 1
-            mine, yours = next(left, None), next(right, None)
             continue
         only += 1
         if mine.base_offset < yours.base_offset:
             gap = gap or (mine.base_offset, str(mine), f"no batch before offset {yours.base_offset}")
-            mine = next(left, None)
         else:
             gap = gap or (yours.base_offset, f"no batch before offset {mine.base_offset}", str(yours))
-            yours = next(right, None)
     for each in readers:
         each.finish()
     is_cleaned = any(each.replica.is_cleaned for each in readers) or all(each.has_gaps for each in readers)
     found = gap if gap is not None and not is_cleaned else other
     first, *batches = found or (None, "", "")
     return Comparison(left.replica, right.replica, compared, first, (batches[0], batches[1]), only)
+
+
+class HasBaseOffset(Protocol):
+    """Batch of a log."""
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of its first record."""
+
+
+BatchT = TypeVar("BatchT", bound=HasBaseOffset)
+
+
+def in_step(one: Iterable[BatchT], two: Iterable[BatchT]) -> Iterator[tuple[BatchT, BatchT]]:
+    """Yield the next batch of each of two logs, until a log ends; then pass the batch that begins first, or both."""
+    left, right = iter(one), iter(two)
+    mine, yours = next(left, None), next(right, None)
+    while mine is not None and yours is not None:
+        yield mine, yours
+        first, second = mine.base_offset, yours.base_offset
+        if first <= second:
+            mine = next(left, None)
+        if second <= first:
+            yours = next(right, None)
+
+
+def _reaching(batches: Iterator[_Batch], offset: int) -> Iterator[_Batch]:
+    return dropwhile(lambda batch: batch.last_offset < offset, batches)
 
 
 def _partition(path: Path) -> Partition:

@@ -117,7 +117,7 @@ def pairs_of(machine: str) -> list[tuple[Mutant, Mutant]]:
         for choice in CHOICES.values()
         if choice.machine == machine
         for defect in defects
-        if choice.attribute == defect.attribute and defect.release in load_clauses()[choice.clause].releases
+        if choice.attribute == defect.attribute and defect.release in catalogue[choice.clause].releases
         if _can_be_together(choice, defect)
     ]
 

@@ -18,6 +18,7 @@ from kidx.printable import counted
 from kidx.spark.fleet.listing import Request, Row, place_of
 from kidx.storage import Store
 from kidx.tables.batch_walk import BatchWalk
+from kidx.verify.replicas import in_step
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
@@ -142,17 +143,14 @@ class _Fault(NamedTuple):
 
 
 def _first_fault(one: Replica, two: Replica, start: int) -> _Fault | None:
-    left, right = _from(one, start), _from(two, start)
-    mine, yours = next(left, None), next(right, None)
     cleaned: bool | None = None
-    while mine is not None and yours is not None:
+    for mine, yours in in_step(_from(one, start), _from(two, start)):
         if mine.base_offset == yours.base_offset:
             offset = mine.base_offset
             if mine.last_offset != yours.last_offset:  # a cleaner does not change it (RB-2)
                 return _Fault(offset, mine, yours, f"the batch at offset {offset} ends at another offset")
             if (mine.size, mine.records) == (yours.size, yours.records) and mine.crc != yours.crc:
                 return _Fault(offset, mine, yours, f"the batch at offset {offset} has other bytes")
-            mine, yours = next(left, None), next(right, None)
             continue
         first, second = sorted((mine, yours))
         if second.base_offset <= first.last_offset:
@@ -161,10 +159,6 @@ def _first_fault(one: Replica, two: Replica, start: int) -> _Fault | None:
         if not cleaned:
             lacks = (one if first is yours else two).place.name
             return _Fault(first.base_offset, mine, yours, f"{lacks} lacks the batch at offset {first.base_offset}")
-        if first is mine:
-            mine = next(left, None)
-        else:
-            yours = next(right, None)
     return None
 
 
