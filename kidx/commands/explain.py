@@ -63,6 +63,8 @@ def _lines(found: Fates) -> Iterator[str]:
     total = counted(sum(each.size for each in found.segments), "byte")
     yield f"{name}: {counted(len(found.segments), 'segment')}, {total}; {', '.join(found.settings)}"
     yield f"  log start {start}, high watermark {watermark}, end {end}"
+    if found.not_checked:
+        yield f"  not checked: {', '.join(found.not_checked)}"
     if found.compaction:
         yield f"  {found.compaction}"
     yield from (f"  {_line(each)}" for each in found.segments)

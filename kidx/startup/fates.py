@@ -6,7 +6,7 @@ The reference computes the next check of retention, over the sizes and timestamp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,6 +16,7 @@ from kidx.log.retention import RetentionLog, Rule, delete_by_rule
 from kidx.lookup import ReadOnlyLog
 from kidx.printable import counted, dated, encodable
 from kidx.repair.interval import DEFAULT
+from kidx.startup.remedies import NO_TOPIC_SETTINGS, NOT_CONFIGURED
 from kidx.startup.settings import Settings
 from kidx.verify.identity import clusters_of, identified
 
@@ -80,6 +81,7 @@ class Fates:
         limits: start, high watermark and end of the log.
         segments: the segments, oldest first.
         compaction: state of compaction; empty if the topic is not compacted.
+        not_checked: settings that were not found, so that Kafka's defaults are assumed; each with where they may be.
         problem: reason why nothing is known; empty if the partition could be read.
     """
 
@@ -88,6 +90,7 @@ class Fates:
     limits: tuple[int, int, int] = (0, 0, 0)
     segments: tuple[Fate, ...] = ()
     compaction: str = ""
+    not_checked: tuple[str, ...] = ()
     problem: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -100,6 +103,7 @@ class Fates:
             "end_offset": self.limits[2],
             "segments": [each.to_json() for each in self.segments],
             "compaction": self.compaction,
+            "not_checked": list(self.not_checked),
             "problem": encodable(self.problem),
         }
 
@@ -118,22 +122,27 @@ def fates(
         clock: the wall clock.
         properties: the broker's ``server.properties``; Kafka's defaults if None.
     """
-    found = discover([Path(path) for path in paths])
-    above = discover(sorted({each.directory.parent for each in found.partitions}))
+    discovered = discover([Path(path) for path in paths])
+    above = discover(sorted({each.directory.parent for each in discovered.partitions}))
     clusters = clusters_of(above)
-    for partition in identified(found, clusters).partitions:
+    for partition in identified(discovered, clusters).partitions:
         if partition.topic is not None and partition.topic != METADATA_TOPIC and not partition.state:
-            yield _fates_of(partition, dialect, clock, _settings_of(partition, clusters, properties))
+            own = _cluster_of(partition, clusters)
+            lacks = (partition.topic not in own.topics, NO_TOPIC_SETTINGS), (properties is None, NOT_CONFIGURED)
+            found = _fates_of(partition, dialect, clock, _settings_of(partition, own, properties))
+            yield found if found.problem else replace(found, not_checked=tuple(text for holds, text in lacks if holds))
 
 
-def _settings_of(
-    partition: Partition, clusters: Mapping[Path, ClusterMetadata], properties: Mapping[str, str] | None
-) -> TopicSettings:
+def _cluster_of(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) -> ClusterMetadata:
     from kidx.cluster import ClusterMetadata  # noqa: PLC0415 -- a type elsewhere
+
+    return clusters.get(partition.directory.parent) or next(iter(clusters.values()), None) or ClusterMetadata()
+
+
+def _settings_of(partition: Partition, own: ClusterMetadata, properties: Mapping[str, str] | None) -> TopicSettings:
     from kidx.startup.kraft import node_of  # noqa: PLC0415
 
     home = partition.directory.parent
-    own = clusters.get(home) or next(iter(clusters.values()), None) or ClusterMetadata()
     node = node_of([home]) if (home / META_PROPERTIES).exists() else None
     return Settings(own, node, properties).of(partition.topic or "", index_interval_bytes=DEFAULT)
 

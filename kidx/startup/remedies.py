@@ -67,6 +67,9 @@ METADATA_ELSEWHERE: Final = (
 )
 NOT_CHECKED: Final = "other brokers and controllers, free space and memory"
 NOT_CONFIGURED: Final = "server.properties (Kafka's defaults are assumed; --config FILE reads it)"
+NO_TOPIC_SETTINGS: Final = (
+    "settings of the topic (no metadata of KRaft here name it: add the directory of metadata.log.dir to the paths)"
+)
 ALREADY_LOST: Final = f"{FROM_A_REPLICA}; where none does, these records are gone"
 NO_TARGET: Final = "it is a link to a directory that does not exist: the broker cannot create the partition there"
 TARGET_MISSING: Final = (

@@ -11,6 +11,7 @@ from kidx.dialect import DIALECTS
 from kidx.log import LogConfig, UnifiedLog
 from kidx.records import build_batch
 from kidx.startup.fates import fates
+from kidx.startup.remedies import NO_TOPIC_SETTINGS, NOT_CONFIGURED
 
 
 @pytest.fixture
@@ -59,6 +60,13 @@ def test_a_compacted_topic_has_its_dirty_range(data):
     assert not any(each.deleted_by for each in found.segments)
     assert found.compaction == "compacted up to offset 3: offsets 3 to 5 are dirty"
     assert "the topic is compacted" in found.segments[0].why[0]
+
+
+def test_assumed_settings_are_named(data):
+    """The topic's own settings may be in a directory that was not given, so a default is no fact."""
+    assert fates_of(data, 7).not_checked == (NO_TOPIC_SETTINGS,)
+    (found,) = fates([data], DIALECTS["4.3.1"], lambda: EPOCH_MS)
+    assert found.not_checked == (NO_TOPIC_SETTINGS, NOT_CONFIGURED)
 
 
 def test_the_command_prints_a_line_or_an_object_per_segment(data, capfd, monkeypatch):
