@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
+from conformance.runs.determinism import without_local_constants
 from conformance.runs.profiles import round_of
 
 SEED_OF_ROUND: Final = 1_000_003
@@ -78,7 +79,7 @@ class _Ended(BaseException):
 def run_chunk(
     bound: type[Any], how: settings, seed: int, examples: int, is_time_up: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Run one chunk.
+    """Run one chunk, with the same examples whatever modules are loaded.
 
     Args:
         bound: The machine, bound to a lockstep.
@@ -113,7 +114,8 @@ def run_chunk(
     members = {"do": do, "teardown": teardown, "__module__": bound.__module__}
     timed = type(bound.__name__, (bound,), members)
     try:
-        run_state_machine_as_test(seeded(seed)(timed), settings=settings(how, max_examples=examples))
+        with without_local_constants():
+            run_state_machine_as_test(seeded(seed)(timed), settings=settings(how, max_examples=examples))
     except _TimeIsUp:
         return False
     except _Ended as ended:

@@ -26,7 +26,6 @@ from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.chunk_result import FAILURES, REGRESSION_TRACES, ChunkResult
 from conformance.runs.chunks import CHUNK, Chunk, run_chunk
-from conformance.runs.determinism import without_local_constants
 from conformance.runs.divergences.signatures import signature_detail, signature_of
 from conformance.runs.gc_tuning import infrequent_gc
 from conformance.runs.regression_traces import load_regression_traces
@@ -48,8 +47,8 @@ if TYPE_CHECKING:
 def machine_run(
     plan: Plan, machine: str, scratch: Path, ledger: ExpectationTracker, progress: Progress | None = None
 ) -> Iterator[MachineRun]:
-    """Provide a run of one machine, with rare garbage collections and without nondeterminism of Hypothesis."""
-    with without_local_constants(), infrequent_gc():
+    """Provide a run of one machine, with rare garbage collections."""
+    with infrequent_gc():
         yield MachineRun(plan, machine, scratch, ledger, progress)
 
 

@@ -40,7 +40,7 @@ DEFECTS = [
     Defect("forgets-the-length-check", "outcome", steps=6),
     Defect("forgets-the-offset-check", "outcome", steps=6),
     Defect("forgets-to-trim", "state"),
-    Defect("little-endian", "bytes"),
+    Defect("little-endian", "bytes", others=1),
     Defect("rounds-up", "state", others=1),
     Defect("never-full", "state"),
     Defect("other-words", "text"),

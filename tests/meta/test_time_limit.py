@@ -19,7 +19,6 @@ from conformance.report.ndjson import NdjsonWriter
 from conformance.report.stream import read_streams
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.chunks import CHUNK, chunks_of, run_chunk
-from conformance.runs.determinism import without_local_constants
 from conformance.runs.profiles import PROFILES
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.runner import Plan, run
@@ -30,7 +29,7 @@ QUICK = settings(PROFILES["dev"].settings(CHUNK), phases=[Phase.generate])
 
 def examples_before(machine: str, limit: int | None) -> list[list[str]]:
     """Return the examples of a run of 25, if time is up before the example with this number."""
-    with scratch_directory() as scratch, without_local_constants():
+    with scratch_directory() as scratch:
         lockstep = MACHINES[machine].new_lockstep([], scratch, releases=["4.4.0"])
         done: list[list[str]] = []
         begin = lockstep.begin

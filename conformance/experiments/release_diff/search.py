@@ -9,9 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hypothesis import seed as seeded
 from hypothesis.errors import Flaky
-from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.clauses import family
 from conformance.errors import ToolError
@@ -28,8 +26,7 @@ from conformance.lockstep.decision import Decision, can_continue
 from conformance.lockstep.divergence import failure_json
 from conformance.machines import MACHINES
 from conformance.operations.state_diff import differing_fields
-from conformance.runs.chunks import SEED_OF_ROUND
-from conformance.runs.determinism import without_local_constants
+from conformance.runs.chunks import SEED_OF_ROUND, run_chunk
 from conformance.runs.divergence_event import new_trace
 from conformance.runs.profiles import Profile, round_of
 from conformance.runs.regression_traces import load_regression_traces
@@ -237,8 +234,7 @@ class Search:
         self.lockstep.failure = None
         self._first_new = None
         try:
-            with without_local_constants():
-                run_state_machine_as_test(seeded(seed)(self.bound), settings=profile.settings(examples))
+            run_chunk(self.bound, profile.settings(examples), seed, examples)
         except (DivergenceError, Flaky) as error:
             failure = self.lockstep.failure or error
             if not isinstance(failure, DivergenceError):
