@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kidx.commands import dump, explain, lookup, manual, rebuild, repair, replicas, verify
+from kidx.commands import demo, dump, explain, lookup, manual, rebuild, repair, replicas, verify
 from kidx.commands import replicas as trends
 from kidx.commands.line import run_app, version_printer
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command("demo")(demo.demo_command)
 app.command("dump")(dump.dump_command)
 app.command("lookup")(lookup.lookup_command)
 app.command("rebuild")(rebuild.rebuild_command)
