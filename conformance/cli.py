@@ -19,6 +19,7 @@ from conformance.commands import (
     kafka,
     known_bugs,
     mutate,
+    mutate_kafka,
     power_loss,
     record_golden,
     replay,
@@ -60,6 +61,7 @@ app.command("damage")(damage.damage_command)
 app.command("tiers")(tiers.tiers_command)
 app.command("vectors")(vectors.vectors_command)
 app.command("mutate")(mutate.mutate_command)
+app.command("mutate-kafka")(mutate_kafka.mutate_kafka_command)
 app.command("known-bugs")(known_bugs.known_bugs_command)
 app.command("exhaustive")(exhaustive.exhaustive_command)
 app.command(INTERLEAVE.name)(study.command_of(INTERLEAVE))

@@ -71,6 +71,7 @@ EMPTY = {
         ("-i", GOOD, "--format", "time", "--max-examples", "0", "--max-time", "1"),
     ],
     "mutate": [("--mutant", "no-such-*"), ("--machine", "offset", "--mutant", "log-*")],
+    "mutate-kafka": [("--kafka", "4.3.1", "--class", "NoSuchClass"), ("-i", "exec:true"), ("--operator", "nothing")],
     "known-bugs": [("KAFKA-0",)],
     "diff": [("2.4.1", "4.3.1", "--machine", "cache"), ("4.2.2", "4.3.1", "--machine", "offset", "--max-time", "0.1")],
     "interleave": [
@@ -95,7 +96,7 @@ EMPTY = {
     "scoreboard": [("out",), (IDLE_PYTHON, "--machine", "offset", "--max-examples", "2")],
 }
 NO_VERDICT = {"init", "smoke", "site", "clauses", "man", "kafka", "implementations"}
-JAVA = {"diff", "interleave", "power-loss", "kafka infer-dialect"}
+JAVA = {"diff", "interleave", "mutate-kafka", "power-loss", "kafka infer-dialect"}
 """Commands some of whose calls load classes of Kafka."""
 
 

@@ -1,0 +1,91 @@
+"""Results on mutants, as a page in Markdown and as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from conformance.report import markdown_escape
+from conformance.studies.mutants.verdicts import Header, Score, Verdict, reason_of, score_of, scores_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def headline(header: Header, verdicts: Sequence[Verdict], sites: int) -> str:
+    """Return the score in one sentence."""
+    score = score_of(verdicts)
+    drawn = f"{len(verdicts)} of {sites} mutants" if len(verdicts) < sites else f"all {sites} mutants"
+    return (
+        f"Kafka {header.release}, {drawn}: {score.text} without a reason to survive are killed, "
+        f"{score.killed} of {score.decided} in total"
+    )
+
+
+def survivor(verdict: Verdict) -> str:
+    """Return a survivor as a line of text."""
+    seen = f"reached by {verdict.reached} examples" if verdict.reached else "not reached"
+    return f"{verdict.site}, line {verdict.line}: {verdict.change} ({seen})"
+
+
+def shown(header: Header, verdicts: Sequence[Verdict], sites: int) -> Iterator[str]:
+    """Yield the results as lines for people."""
+    for name, score in scores_by(verdicts, "class_name").items():
+        yield f"{name:34}  {score.text}"
+    for each in verdicts:
+        if each.verdict == "survived" and reason_of(each) is None:
+            yield f"SURVIVED  {survivor(each)}"
+        elif each.verdict == "could-not-run":
+            yield f"COULD NOT RUN  {each.site}: {each.how}"
+    yield headline(header, verdicts, sites)
+
+
+def page(header: Header, verdicts: Sequence[Verdict], sites: int, command: str) -> str:
+    """Return a Markdown page of the results."""
+    lines = [
+        f"# Mutants of Kafka {header.release}",
+        "",
+        f"`{command}` prints this page.",
+        "",
+        "A mutant is Kafka's log layer with one changed instruction. It is killed by the first recorded example in",
+        "which a reply, a state or a file differs, or that hangs or crashes Java. The examples are the regression",
+        f"traces of the machines ({', '.join(header.machines)}) and {header.examples} drawn examples of each,",
+        f"seed {header.seed}.",
+        "",
+        f"{headline(header, verdicts, sites)}.",
+        "",
+        *_table("class", scores_by(verdicts, "class_name")),
+        "",
+        *_table("operator", scores_by(verdicts, "operator")),
+    ]
+    survivors = [each for each in verdicts if each.verdict == "survived"]
+    titles = (("Survivors", None), ("Out of scope", "out-of-scope"), ("Equivalent", "equivalent"))
+    for title, kind in titles:
+        rows = [each for each in survivors if (reason.kind if (reason := reason_of(each)) else None) == kind]
+        if rows:
+            lines += ["", f"## {title}", "", *_survivors(rows, with_reason=kind is not None)]
+    failed = [each for each in verdicts if each.verdict == "could-not-run"]
+    if failed:
+        names = [[markdown_escape.code(each.site), markdown_escape.text(each.how)] for each in failed]
+        lines += ["", "## Could not run", "", *markdown_escape.table(["place", "reason"], names, numbers=2)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(name: str, scores: Mapping[str, Score]) -> list[str]:
+    rows = [
+        [f"`{key}`", str(each.killed), str(each.open), str(each.excused), str(each.could_not_run), each.text]
+        for key, each in scores.items()
+    ]
+    head = [name, "killed", "survive", "with a reason", "could not run", "killed without a reason to survive"]
+    return markdown_escape.table(head, rows, numbers=1)
+
+
+def _survivors(rows: Sequence[Verdict], *, with_reason: bool) -> list[str]:
+    cells = []
+    for each in rows:
+        reason = reason_of(each)
+        why = [markdown_escape.text(f"{reason.why}; {reason.seen_by}".strip("; "))] if reason else []
+        where = [markdown_escape.code(each.site), str(each.line), markdown_escape.code(each.change)]
+        cells.append([*where, str(each.reached), *why])
+    head = ["place", "line", "change", "examples that reach it", *(["reason"] if with_reason else [])]
+    return markdown_escape.table(head, cells, numbers=5 if with_reason else 3)

@@ -1,0 +1,212 @@
+"""Verdicts on mutants as data: a file to which they are added as they come, the reasons of survivors, and counts."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from conformance.errors import ToolError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+
+class Header(msgspec.Struct, frozen=True):
+    """First line of a file of verdicts: what they depend on.
+
+    Attributes:
+        release: release of the classes.
+        implementation: ``jvm``, or ``jvm:DIR`` of a build.
+        against: ``recording`` for the recorded examples.
+        machines: machines of the recorded examples.
+        examples: drawn examples of each machine.
+        seed: random seed of the examples.
+    """
+
+    release: str
+    implementation: str
+    against: str
+    machines: tuple[str, ...]
+    examples: int
+    seed: int
+    format: Literal["kidx-mutants"] = "kidx-mutants"
+    version: Literal[1] = 1
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Verdict on one mutant.
+
+    Attributes:
+        site: name of the changed place.
+        operator: kind of the change.
+        change: the instruction and its replacement.
+        line: number of the source line.
+        verdict: ``could-not-run`` if Java rejects the class: neither killed nor survived.
+        how: how it was killed (``differs``, ``hangs``, ``crashes``, or an error), or why it could not run; empty for a
+            survivor.
+        machine: machine of the example that killed it.
+        example: id of the regression trace or number of the drawn example.
+        step: step that differs, from 1, with its operation.
+        reached: number of recorded examples that reach the place.
+        seconds: duration of the replay.
+    """
+
+    site: str
+    operator: str
+    change: str
+    line: int
+    verdict: Literal["killed", "survived", "could-not-run"]
+    reached: int
+    seconds: float
+    how: str = ""
+    machine: str = ""
+    example: str = ""
+    step: str = ""
+
+    @property
+    def class_name(self) -> str:
+        """Name of the class without its package; inner classes belong to the outer one."""
+        return self.site.partition(".")[0].partition("$")[0]
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Reason why a mutant may survive.
+
+    Attributes:
+        site: pattern of names of places.
+        operator: pattern of kinds of changes.
+        kind: ``equivalent`` if no caller can see the change; else ``out-of-scope``.
+        why: the reason.
+        seen_by: who could see an out-of-scope change; empty for an equivalent one.
+    """
+
+    site: str
+    why: str
+    kind: Literal["equivalent", "out-of-scope"]
+    operator: str = "*"
+    seen_by: str = ""
+
+    def covers(self, verdict: Verdict) -> bool:
+        """Return True if a mutant matches."""
+        return fnmatchcase(verdict.site, self.site) and fnmatchcase(verdict.operator, self.operator)
+
+
+@cache
+def load_reasons() -> tuple[Reason, ...]:
+    """Return the packaged reasons."""
+    text = (files(__package__) / "reasons.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text)["reason"], tuple[Reason, ...])
+
+
+def reason_of(verdict: Verdict) -> Reason | None:
+    """Return the reason why a survivor may survive; None if it has none."""
+    return next((each for each in load_reasons() if each.covers(verdict)), None)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Counts of mutants.
+
+    Attributes:
+        killed: number of killed mutants.
+        excused: number of survivors that have a reason.
+        open: number of the other survivors.
+        could_not_run: number of mutants that could not run.
+    """
+
+    killed: int = 0
+    excused: int = 0
+    open: int = 0
+    could_not_run: int = 0
+
+    @property
+    def decided(self) -> int:
+        """Number of killed and surviving mutants."""
+        return self.killed + self.excused + self.open
+
+    @property
+    def text(self) -> str:
+        """Killed mutants of those without a reason to survive, as a fraction and as a percentage."""
+        count = self.killed + self.open
+        return f"{self.killed} of {count} ({self.killed / count:.0%})" if count else "none"
+
+
+def score_of(verdicts: Iterable[Verdict]) -> Score:
+    """Return the counts of verdicts."""
+    counts = Counter(
+        ("excused" if reason_of(each) else "open") if each.verdict == "survived" else each.verdict for each in verdicts
+    )
+    return Score(counts["killed"], counts["excused"], counts["open"], counts["could-not-run"])
+
+
+def scores_by(verdicts: Sequence[Verdict], attribute: str) -> Mapping[str, Score]:
+    """Return the counts for each value of an attribute of the verdicts, in alphabetical order."""
+    values = sorted({getattr(each, attribute) for each in verdicts})
+    return {value: score_of([each for each in verdicts if getattr(each, attribute) == value]) for value in values}
+
+
+class VerdictFile:
+    """File of verdicts, one JSON object per line; a mutant that has a verdict in it needs no other.
+
+    Args:
+        path: the file; it is created if it is missing.
+        header: what the verdicts depend on.
+
+    Attributes:
+        verdicts: the verdicts in the file when it was opened, by site.
+
+    Raises:
+        ToolError: the file cannot be read or written, or its verdicts depend on something else.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.verdicts: dict[str, Verdict] = {}
+        try:
+            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+            whole = [line for line in lines if line.endswith(b"\n")]  # the last one may have been cut off
+            if whole:
+                known = msgspec.json.decode(whole[0], type=Header)
+                if known != header:
+                    differing = [
+                        name for name in header.__struct_fields__ if getattr(known, name) != getattr(header, name)
+                    ]
+                    raise ToolError(
+                        f"{path} has verdicts of another run: {', '.join(differing)} differs; choose another file"
+                    )
+                verdicts = [msgspec.json.decode(line, type=Verdict) for line in whole[1:]]
+                self.verdicts = {each.site: each for each in verdicts}
+            self._file = path.open("r+b" if lines else "wb")
+            self._file.truncate(sum(map(len, whole)))
+            self._file.seek(0, 2)
+            if not whole:
+                self._add(header)
+        except OSError as error:
+            raise ToolError(f"cannot use the file of verdicts {path}: {error.strerror or error}") from error
+        except msgspec.MsgspecError as error:
+            raise ToolError(f"{path} is no file of verdicts of conformance mutate-kafka: {error}") from error
+
+    def _add(self, line: Header | Verdict) -> None:
+        self._file.write(msgspec.json.encode(line) + b"\n")
+        self._file.flush()
+
+    def add(self, verdict: Verdict) -> None:
+        """Add a verdict."""
+        self._add(verdict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._file.close()

@@ -1,0 +1,224 @@
+"""Mutants of Kafka's bytecode: changes of a small class, known kills and a survivor, hangs, crashes, resumption."""
+
+import json
+
+import msgspec
+import pytest
+
+from conformance.errors import ToolError
+from conformance.implementations.jvm.bytecode import asm_jars
+from conformance.implementations.jvm.driver import compiled_classes, driver_class
+from conformance.implementations.jvm.java_compiler import compile_java
+from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
+from conformance.studies.mutants.engine import Recording
+from conformance.studies.mutants.replays import CRASHED, Replayer, Subject, Unloadable, replay_all
+from conformance.studies.mutants.sites import Layer, drawn
+from conformance.studies.mutants.verdicts import Header, Verdict, VerdictFile, load_reasons, score_of
+
+RELEASE = "4.3.1"
+HEADER = Header(RELEASE, "jvm", "recording", ("offset",), 10, 0)
+SMALL = """
+public class Small {
+    static int calls;
+    public static int sum(int[] numbers) {
+        int sum = 0;
+        for (int at = 0; at < numbers.length; at++)
+            sum += numbers[at] * 3;
+        return sum;
+    }
+    public static boolean both(boolean a, boolean b) { return a & b; }
+    public static long later(Object time) { touch(7L, time); return calls + (time == null ? 5L : 1L); }
+    static void touch(long one, Object other) { calls++; }
+    @Override public String toString() { return "" + (calls + 1); }
+}
+"""
+# By operator and change: a call, and its results without and with the change.
+CHANGED = {
+    ("constant", "0 -> 1"): (("sum", (1, 2)), 9, 10),
+    ("negated", "if_icmplt -> if_icmpge"): (("sum", (1, 2)), 9, 0),
+    ("boundary", "if_icmplt -> if_icmple"): (("sum", (1, 2)), 9, "java.lang.ArrayIndexOutOfBoundsException"),
+    ("constant", "3 -> 4"): (("sum", (1, 2)), 9, 12),
+    ("arithmetic", "imul -> idiv"): (("sum", (7, 9)), 48, 5),
+    ("arithmetic", "iadd -> isub"): (("sum", (1, 2)), 9, -9),
+    ("increment", "1 -> -1"): (("sum", (1, 2)), 9, "java.lang.ArrayIndexOutOfBoundsException"),
+    ("return", "plus 1"): (("sum", (1, 2)), 9, 10),
+    ("arithmetic", "iand -> ior"): (("both", True, False), False, True),
+    ("return", "the other boolean"): (("both", True, False), False, True),
+    ("call", "no touch"): (("later", None), 6, 5),
+    ("constant", "5 -> 6"): (("later", None), 6, 7),
+    ("negated", "ifnonnull -> ifnull"): (("later", None), 6, 2),
+    ("arithmetic", "ladd -> lsub"): (("later", None), 6, -4),
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Return the sites of a small class."""
+    directory = tmp_path_factory.mktemp("small")
+    (directory / "Small.java").write_text(SMALL)
+    compile_java([directory / "Small.java"], [], directory)
+    sites = start_jvm().JClass("conformance.Sites", loader=class_loader([compiled_classes(), *asm_jars()]))
+    return sites(java_bytes((directory / "Small.class").read_bytes()))
+
+
+def called(data, name, *arguments):
+    """Call a method of the class in a class file; return the result, or the class of the exception."""
+    jpype = start_jvm()
+    jars = driver_class("MutantLoader$Jars")(jpype.JArray(jpype.JString)(0))
+    files = jpype.JArray(jpype.JArray(jpype.JByte))([data])
+    names = jpype.JArray(jpype.JString)(["Small.class"])
+    loader = driver_class("MutantLoader")(jars, class_loader([]), names, files)
+    assert loader.unloadable() is None
+    given = [jpype.JArray(jpype.JInt)(each) if isinstance(each, tuple) else each for each in arguments]
+    try:
+        return getattr(jpype.JClass("Small", loader=loader), name)(*given)
+    except jpype.JException as thrown:
+        return str(thrown.getClass().getName())
+
+
+@pytest.mark.parametrize("change", CHANGED, ids=" ".join)
+def test_every_operator_changes_its_instruction_alone(change, small):
+    call, before, after = CHANGED[change]
+    rows = [str(row).split("\t") for row in small.rows()]
+    number = next(at for at, row in enumerate(rows) if (row[0], row[2], row[3]) == (call[0], *change))
+    assert called(small.changed(number), *call) == after
+    for (name, *arguments), expected, _ in CHANGED.values():
+        if name != call[0]:
+            assert called(small.changed(number), name, *arguments) == expected
+    assert before != after
+
+
+def test_texts_for_people_have_no_sites(small):
+    assert {str(row).split("\t")[0] for row in small.rows()} == {"sum", "both", "later", "touch"}
+
+
+@pytest.fixture(scope="module")
+def layer():
+    return Layer(Subject(RELEASE, None).jars())
+
+
+@pytest.fixture(scope="module")
+def recording(layer, tmp_path_factory):
+    return Recording(HEADER, layer, tmp_path_factory.mktemp("recording"), 1)
+
+
+def verdict_of(recording, name):
+    (site,) = [site for site in recording.layer.sites if site.name == name]
+    (verdict,) = recording.verdicts([site], 1)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "how"),
+    [
+        ("OffsetIndex.append(entries lastOffset) boundary", "killed", "differs"),
+        ("OffsetIndex.truncateTo() call #2", "killed", "differs"),
+    ],
+)
+def test_a_known_mutant_has_its_verdict(name, verdict, how, recording):
+    found = verdict_of(recording, name)
+    assert (found.verdict, found.how) == (verdict, how)
+    assert found.reached
+    assert bool(found.machine) == bool(found.step) == (verdict == "killed")
+
+
+@pytest.mark.thorough
+def test_a_mutant_that_hangs_crashes_or_is_rejected_costs_no_other(recording, layer, tmp_path):
+    """One worker executes the tasks in their order."""
+    (tmp_path / "OffsetPosition.java").write_text(
+        "package org.apache.kafka.storage.internals.log;"
+        "public class OffsetPosition { static { Runtime.getRuntime().halt(3); } }"
+    )
+    compile_java([tmp_path / "OffsetPosition.java"], [], tmp_path)
+    file = "org/apache/kafka/storage/internals/log/OffsetPosition.class"
+    numbers = [("offset", range(len(recording.examples)))]
+    (loop,) = [site for site in layer.sites if site.name == "AbstractIndex.binarySearch() constant #3"]
+    tasks = [
+        ("halts", ({file: (tmp_path / file).read_bytes()}, numbers)),
+        ("loops", recording.task(loop)),
+        ("is rejected", ({file: b"no class"}, numbers)),
+        ("is unchanged", ({}, numbers)),
+    ]
+    found = {name: result for name, result, _ in replay_all(recording.subject, recording.path, tasks, 1, patience=2)}
+    assert found["halts"] == CRASHED
+    assert found["loops"].how == "hangs"
+    assert isinstance(found["is rejected"], Unloadable)
+    assert found["is unchanged"] is None
+
+
+def test_an_error_of_the_harness_is_no_kill(recording):
+    with pytest.raises(ToolError, match=r"(?s)the replay of no machine has failed.*KeyError"):
+        list(replay_all(recording.subject, recording.path, [("no machine", ({}, [("nothing", (0,))]))], 1))
+
+
+def test_a_replay_compares_every_reply_with_the_recording(recording, tmp_path):
+    """The last long of an example is part of the files that are expected after its last step."""
+    data = bytearray(recording.path.read_bytes())
+    replayer = Replayer(recording.subject, recording.path, tmp_path / "scratch")
+    everything = ({}, [("offset", range(len(recording.examples)))])
+    assert replayer.first_difference(everything) is None
+    steps, batch = recording.examples[0].batches[0]
+    assert steps > 1
+    at = data.index(batch) + batch.index((5).to_bytes(8, "little", signed=True))
+    data[at : at + 8] = (6).to_bytes(8, "little", signed=True)
+    changed = tmp_path / "changed"
+    changed.write_bytes(data)
+    assert Replayer(recording.subject, changed, tmp_path / "scratch").first_difference(everything) is not None
+
+
+def test_a_sample_has_a_share_of_every_class_and_follows_from_its_seed(layer):
+    sample = drawn(layer.sites, 160, 7)
+    assert sample == drawn(layer.sites, 160, 7) != drawn(layer.sites, 160, 8)
+    assert len(sample) == 160
+    large = {site.class_name for site in layer.sites if site.class_name in ("UnifiedLog", "LogSegment", "Cleaner")}
+    share = len(sample) / len(layer.sites)
+    for name in large:
+        count = sum(site.class_name == name for site in layer.sites)
+        assert abs(sum(site.class_name == name for site in sample) - count * share) <= 1
+    assert len({site.name for site in layer.sites}) == len(layer.sites)
+
+
+def test_every_reason_covers_a_site(layer):
+    verdicts = [Verdict(site.name, site.operator, site.change, site.line, "survived", 1, 0) for site in layer.sites]
+    for reason in load_reasons():
+        assert any(map(reason.covers, verdicts)), reason
+        assert (reason.kind == "out-of-scope") == bool(reason.seen_by)
+    assert score_of(verdicts).excused < len(verdicts) / 4
+
+
+def test_a_file_of_verdicts_is_continued_where_it_was_cut_off(tmp_path):
+    path, verdict = tmp_path / "verdicts.ndjson", Verdict("A.b() call", "call", "no c", 1, "survived", 1, 0.1)
+    with VerdictFile(path, HEADER) as file:
+        file.add(verdict)
+    with path.open("ab") as cut:
+        cut.write(b'{"site": "A.d')
+    with VerdictFile(path, HEADER) as file:
+        assert file.verdicts == {"A.b() call": verdict}
+        file.add(msgspec.structs.replace(verdict, site="A.d() call"))
+    with VerdictFile(path, HEADER) as file:
+        assert list(file.verdicts) == ["A.b() call", "A.d() call"]
+    with pytest.raises(ToolError, match="another run: seed differs"):
+        VerdictFile(path, msgspec.structs.replace(HEADER, seed=1))
+    path.write_text("{}\n")
+    with pytest.raises(ToolError, match="no file of verdicts"):
+        VerdictFile(path, HEADER)
+
+
+@pytest.mark.thorough
+def test_a_command_continues_with_the_mutants_that_have_no_verdict(conformance, tmp_path):
+    words = ("mutate-kafka", "--kafka", RELEASE, "--class", "OffsetIndex", "--operator", "arithmetic")
+    words += ("--machine", "offset", "--max-examples", "5", "--jobs", "1", "--verdicts", "verdicts.ndjson")
+    first = conformance(*words, "--sample", "2", "--json")
+    assert first.returncode in (0, 1), first.stderr
+    path = tmp_path / "verdicts.ndjson"
+    header, *lines = path.read_text().splitlines()
+    assert first.stdout.splitlines() == lines
+    planted = json.loads(lines[0]) | {"verdict": "could-not-run", "how": "planted"}
+    path.write_text("\n".join((header, json.dumps(planted), lines[1])) + "\n")
+    again = conformance(*words, "--sample", "3", "--markdown", "page.md")
+    assert again.returncode in (1, 3), again.stderr
+    assert f"COULD NOT RUN  {planted['site']}: planted" in again.stdout
+    assert len(path.read_text().splitlines()) == 4
+    page = (tmp_path / "page.md").read_text()
+    assert page.startswith(f"# Mutants of Kafka {RELEASE}\n")
+    assert "## Could not run" in page
