@@ -1,8 +1,9 @@
 """Builder of the site: ``python3 bootstrap.py python docs/build_site.py DIR [RUN ...]``.
 
 It copies the pages to ``DIR/pages`` in the layout of the repository, lets ``conformance site`` add the specification,
-links each clause that a page names to its address, and has Zensical build ``DIR/site`` with links checked. MkDocs is no
-longer maintained and MkDocs Material has ended with it; Zensical is its successor and reads the same ``mkdocs.yml``.
+links each clause, ticket, proposal and pull request that a page names to its address, and has Zensical build
+``DIR/site`` with links checked. MkDocs is no longer maintained and MkDocs Material has ended with it; Zensical is its
+successor and reads the same ``mkdocs.yml``.
 """
 
 from __future__ import annotations
@@ -15,42 +16,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.clauses import family, load_clauses
+from links import addresses, linked
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "tests/README.md")
 READERS = "tests/vectors"
-_SKIPPED = re.compile(
-    r"```.*?```|<pre>.*?</pre>|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|\{ #[^}\n]* \}|<[^>]*>|^#+ .*?$", re.DOTALL | re.MULTILINE
-)
-_ID = re.compile(rf"\b(?:{'|'.join(sorted({each.partition('-')[0] for each in load_clauses()}))})-\d+[a-z]?\b")
+_SPECIFICATION = re.compile(r"\]\(((?:\.\./)*)(docs/)?spec/(\w+)\.md")
 
 
-def addresses() -> dict[str, str]:
-    """Return the address of each clause by its id, and by its id without the letter."""
-    known = load_clauses()
-    where = {family(each): f"specification/{clause.chapter}.md#{each}" for each, clause in reversed(known.items())}
-    return where | {each: f"specification/{clause.chapter}.md#{each}" for each, clause in known.items()}
-
-
-def linked(text: str, page: str, known: dict[str, str]) -> str:
-    """Return a page on which each clause that the prose names is a link.
-
-    Args:
-        text: the page in Markdown.
-        page: its path below the root of the site.
-        known: the address of each clause.
-    """
+def redirected(text: str, page: str) -> str:
+    """Return a page whose links to docs/spec lead to the site's own pages of the specification."""
 
     def link(match: re.Match[str]) -> str:
-        target = known.get(match[0])
-        return f"[{match[0]}]({os.path.relpath(target, Path(page).parent)})" if target else match[0]
+        name = "index" if match[3] == "README" else match[3]
+        return f"]({os.path.relpath(f'specification/{name}.md', Path(page).parent)}"
 
-    parts, at = list[str](), 0
-    for skipped in _SKIPPED.finditer(text):
-        parts += [_ID.sub(link, text[at : skipped.start()]), skipped[0]]
-        at = skipped.end()
-    return "".join([*parts, _ID.sub(link, text[at:])])
+    return _SPECIFICATION.sub(link, text)
 
 
 def copy_pages(pages: Path) -> None:
@@ -59,7 +40,7 @@ def copy_pages(pages: Path) -> None:
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, pages / name)
     for name in ("docs", "reports", "findings"):
-        shutil.copytree(ROOT / name, pages / name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+        shutil.copytree(ROOT / name, pages / name, ignore=shutil.ignore_patterns("*.py", "__pycache__", "spec"))
     shutil.copytree(ROOT / READERS, pages / READERS, ignore=shutil.ignore_patterns("__pycache__"))
 
 
@@ -80,10 +61,10 @@ def main() -> None:
     words += ["--history", str(asked.history.resolve())] if asked.history else []
     words += ["--traces", "tests/meta/kills.ndjson", str(pages.resolve() / "specification"), *asked.runs]
     subprocess.run([tools / "conformance", "site", *words], cwd=ROOT, check=True)  # noqa: S603
-    known = addresses()
+    known = addresses("specification")
     for path in pages.rglob("*.md"):
-        text = path.read_text("utf-8")
-        path.write_text(linked(text, str(path.relative_to(pages)), known), "utf-8")
+        page = str(path.relative_to(pages))
+        path.write_text(linked(redirected(path.read_text("utf-8"), page), page, known), "utf-8")
     shutil.copy(ROOT / "mkdocs.yml", asked.directory)
     built = subprocess.run([tools / "zensical", "build", "--strict"], cwd=asked.directory, check=False)  # noqa: S603
     sys.exit(built.returncode)

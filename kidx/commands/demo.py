@@ -29,7 +29,7 @@ _STEPS = (
     ("Work on a copy.", "cp -r data copy"),
     ("Rebuild what is broken from the log; the old file is kept.", f"kidx repair copy --kafka {RELEASE}"),
     ("Verify the copy.", f"kidx verify copy --kafka {RELEASE} --quiet"),
-    ("The same question again.", f"kidx lookup copy/orders-0 --kafka {RELEASE} --time 2026-01-05T10:00Z"),
+    ("Look up the same time again.", f"kidx lookup copy/orders-0 --kafka {RELEASE} --time 2026-01-05T10:00Z"),
 )
 
 

@@ -27,6 +27,7 @@ RESULTS = ("specification/results/", "specification/wire_baseline/", "specificat
 MORE = tuple(
     f"{path.relative_to(ROOT).with_suffix('')}/".removesuffix("index/")
     for path in sorted((ROOT / "docs").rglob("*.md"))
+    if path.parent.name != "spec"  # which the site replaces by pages with the answers of the releases
 )
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 

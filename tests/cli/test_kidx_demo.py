@@ -8,7 +8,7 @@ from kidx.verify import verify_paths
 
 
 def test_each_step_does_what_it_says(in_process, tmp_path):
-    """A time index is found broken, a lookup in it is wrong, and the repair of a copy mends both."""
+    """A time index is found broken, a lookup in it is wrong, and after a repair of a copy both are right."""
     directory = tmp_path / "new"
     done = in_process("kidx", "demo", directory, work=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -319,7 +319,8 @@ def test_links_and_pictures_of_a_page_exist(page):
         assert target.exists(), link
         if anchor:
             lines = [line.lstrip("# ").lower() for line in target.read_text("utf-8").splitlines() if line[:1] == "#"]
-            assert anchor in {re.sub(r"[^\w -]", "", line).replace(" ", "-") for line in lines}, link
+            named = re.findall(r'<a id="([\w-]+)">', target.read_text("utf-8"))
+            assert anchor in {*named, *(re.sub(r"[^\w -]", "", line).replace(" ", "-") for line in lines)}, link
 
 
 def test_every_page_is_linked_from_the_readme_or_from_a_page_that_is():
@@ -339,6 +340,31 @@ def test_clauses_that_a_page_names_exist(page):
     named = set(re.findall(rf"\b(?:{'|'.join(chapters)})-\d+[a-z]?\b", PAGES[page]))
     assert named <= known
     assert named or not page.startswith("docs/understand/")
+
+
+def test_the_pages_of_the_specification_are_current():
+    done = subprocess.run(
+        [sys.executable, "docs/build_spec.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_tickets_proposals_and_pull_requests_are_links():
+    findings = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "findings").rglob("*.md")}
+    bare = {page: found for page, text in (PAGES | findings).items() if (found := without_links(text))}
+    assert bare == {}, "docs/links.py has the addresses"
+    assert without_links("KIP-33, `KIP-32`, [KIP-98](x) (#14141), KAFKA-1") == ["KIP-33", "#14141", "KAFKA-1"]
+
+
+def without_links(text):
+    """Return the tickets, proposals and pull requests that a page names outside code and links."""
+    plain = re.sub(
+        r"```.*?```|<!-- declared -->.*?<!-- end -->|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|^#+ .*?$",
+        "",
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    return re.findall(r"\b(?:KAFKA|KIP)-\d+\b|(?<![\w/&#])#\d{4,5}\b", plain)
 
 
 def test_profiles_cost_as_much_as_the_page_says():
