@@ -23,8 +23,8 @@ ROOT: Final = Path(__file__).parents[2]
 DATA: Final = Path(__file__).with_name("prose.toml")
 TREES: Final = ("conformance", "kidx", "tests", "reports")
 """Trees in which exceptions hold; README.md, CONTRIBUTING.md and docs/ are pages for readers."""
-PAGES: Final = re.compile(r"(README|CONTRIBUTING|docs/(?!protocol)\w[\w/-]*|findings/[\w/-]+)\.md$")
-"""docs/protocol.md is a copy of texts of conformance, which are examined there."""
+PAGES: Final = re.compile(r"(README|CONTRIBUTING|docs/(?!protocol|spec/)\w[\w/-]*|findings/[\w/-]+)\.md$")
+"""docs/protocol.md and docs/spec are copies of texts of conformance, which are examined there."""
 NO_PROSE: Final = re.compile(
     r"^tests/golden/|/traces/|kills|/locks/|LICENSE|\.(json|ndjson|html|svg|xz|log|sum|mod|\w*index)$|prose\.toml$"
 )
