@@ -20,7 +20,6 @@ from conformance.commands import (
     known_bugs,
     mutate,
     mutate_kafka,
-    power_loss,
     record_golden,
     replay,
     report,
@@ -33,6 +32,7 @@ from conformance.commands import (
     vectors,
 )
 from conformance.studies.interleave.study import INTERLEAVE
+from conformance.studies.power_loss.study import POWER_LOSS
 from kidx.commands import manual
 from kidx.commands.line import run_app, version_printer
 
@@ -65,7 +65,7 @@ app.command("mutate-kafka")(mutate_kafka.mutate_kafka_command)
 app.command("known-bugs")(known_bugs.known_bugs_command)
 app.command("exhaustive")(exhaustive.exhaustive_command)
 app.command(INTERLEAVE.name)(study.command_of(INTERLEAVE))
-app.command("power-loss")(power_loss.power_loss_command)
+app.command(POWER_LOSS.name)(study.command_of(POWER_LOSS))
 app.command("man", help=(manual.man_command.__doc__ or "").replace("kidx man", "conformance man"))(manual.man_command)
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(implementations.app, name="implementations")

@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_type_hints
 
+import msgspec
 import typer
 
 from conformance.commands.options import (
@@ -25,7 +26,7 @@ from conformance.operations import Json
 from conformance.runs.reproducers import write_text
 from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
-from conformance.studies.study import Request, Study, load, search_releases
+from conformance.studies.study import Request, Study, load, planted_page, search_releases
 from conformance.verdict import Comparison
 
 _SEEDS: Final = 5
@@ -46,7 +47,7 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         kafka: ReleaseOption = None,
         machine: Any = None,
         seed: SeedOption = 0,
-        max_examples: Any = 1,
+        max_examples: Any = None,
         max_time: MaxTimeOption = None,
         planted: Any = None,
         replay: Any = None,
@@ -56,39 +57,71 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         jobs: JobsOption = None,
         allow_incomplete: AllowIncompleteOption = False,
         as_json: JsonOption = False,
+        **own: Any,
     ) -> int:
         if export is not None and replay is None:
             raise ToolError("--export requires --replay FILE")
         if replay is not None:
             return _replay(study, replay, export, as_json=as_json)
+        options = _Options(kafka, machine, seed, max_examples, max_time, study.options(**own))
         if planted:
-            return _planted(study, planted, range(seed, seed + _SEEDS), kafka, as_json=as_json)
+            return _planted(study, planted, options, markdown, as_json=as_json)
         # Finding the smallest case of each finding takes time, so JSON alone comes without.
-        directory = None if as_json and report is None else (report or state_directory()) / "traces"
-        request = Request(_machines(study, machine), seed, max_examples, max_time, directory)
+        saves = report is not None or not as_json or study.saves_with_json
+        directory = (report or state_directory()) / "traces" if saves else None
+        request = Request(_machines(study, machine), seed, max_examples, max_time, directory, options.own)
         releases = resolve_releases(kafka)
         rows, gaps = _search(study, request, releases, jobs or usable_cpus(), as_json=as_json)
-        new = sum(study.is_wrong(row) and row["clause"] is None for row in rows)
+        wrong = [clause for row in rows for clause in study.wrong(row)]
         if markdown is not None:
-            named = [*(f"--kafka {name}" for name in kafka or ()), *(f"--machine {name}" for name in machine or ())]
-            words = " ".join([f"conformance {study.name}", *named, f"--seed {seed} --markdown FILE"])
-            write_text(markdown, study.page(rows, words))
+            write_text(markdown, study.page(rows, options.command(study)))
         if as_json:
             typer.echo(json.dumps(rows))
         else:
-            echo(study.verdict(new, len(rows)))
+            echo(study.verdict(wrong.count(None), study.total(rows)))
         seen, asked = {row["machine"] for row in rows}, ", ".join(releases)
         absent = [f"{name} does not apply to Kafka {asked}" for name in machine or () if not gaps and name not in seen]
-        compared = Comparison(sum(map(study.count, rows)), new, gaps=gaps, idle=tuple(absent))
+        compared = Comparison(sum(map(study.count, rows)), wrong.count(None), gaps=gaps, idle=tuple(absent))
         return compared.settle(allow_incomplete=allow_incomplete)
 
     command.__doc__ = study.help
-    command.__annotations__ |= _options(study)
-    if study.export is None:
-        signature = inspect.signature(command)
-        kept = [each for name, each in signature.parameters.items() if name != "export"]
-        command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    shown = get_type_hints(command, include_extras=True) | _options(study)
+    absent = {"own"} | ({"export"} if study.export is None else set()) | (set() if study.planted else {"planted"})
+    kept = [
+        each.replace(annotation=shown[name], default=study.examples if name == "max_examples" else each.default)
+        for name, each in inspect.signature(command).parameters.items()
+        if name not in absent
+    ]
+    for each in msgspec.structs.fields(study.options):
+        kind, meta = get_args(each.type)
+        option = typer.Option(min=meta.ge, max=meta.le, metavar=meta.title, help=meta.description)
+        of_kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        kept.append(inspect.Parameter(each.name, of_kind, default=each.default, annotation=Annotated[kind, option]))
+    command.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in kept}
     return command
+
+
+class _Options(NamedTuple):
+    kafka: list[str] | None
+    machine: list[str] | None
+    seed: int
+    examples: int | None
+    seconds: float | None
+    own: Any
+
+    def command(self, study: Study[Any, Any, Any, Any], *more: str) -> str:
+        """Return the command that writes the same page."""
+        words = [f"conformance {study.name}", *more, *(f"--kafka {name}" for name in self.kafka or ())]
+        words += [*(f"--machine {name}" for name in self.machine or ()), f"--seed {self.seed}"]
+        if self.examples != study.examples:
+            words.append(f"--max-examples {self.examples}")
+        if self.seconds is not None:
+            words.append(f"--max-time {self.seconds:g}")
+        for field in msgspec.structs.fields(study.options):
+            if (value := getattr(self.own, field.name)) != field.default:
+                words.append(f"--{field.name.replace('_', '-')} {value:g}")
+        return " ".join([*words, "--markdown FILE"])
 
 
 def _machines(study: Study[Any, Any, Any, Any], names: list[str] | None) -> tuple[str, ...]:
@@ -130,7 +163,9 @@ def _options(study: Study[Any, Any, Any, Any]) -> dict[str, Any]:
             list[str] | None,
             typer.Option("--machine", metavar="NAME", help=f"{', '.join(study.machines)}; all{requested} by default."),
         ],
-        "max_examples": Annotated[int, typer.Option(min=1, help=f"{study.example} of each machine.")],
+        "max_examples": Annotated[
+            int if study.examples else int | None, typer.Option(min=1, help=f"{study.example} of each machine.")
+        ],
         "planted": Annotated[
             list[str] | None,
             typer.Option(
@@ -163,27 +198,34 @@ def _replay(study: Study[Any, Any, Any, Any], path: Path, export: Path | None, *
 
 
 def _planted(
-    study: Study[Any, Any, Any, Any],
-    globs: Sequence[str],
-    seeds: Sequence[int],
-    kafka: list[str] | None,
-    *,
-    as_json: bool,
+    study: Study[Any, Any, Any, Any], globs: Sequence[str], options: _Options, markdown: Path | None, *, as_json: bool
 ) -> int:
     names = [name for name in study.planted if any(fnmatchcase(name, glob) for glob in globs)]
     if not names:
         raise ToolError(f"unknown planted {study.defect} {', '.join(globs)}; choose from {', '.join(study.planted)}")
-    releases = resolve_releases(kafka) if kafka else [study.planted_release]
+    machines = {study.planted[name].machine for name in names}
+    if options.machine and not machines <= set(options.machine):
+        raise ToolError(
+            f"--planted requires --machine {', '.join(sorted(machines))}: its {study.defect}s are in its code"
+        )
+    releases = resolve_releases(options.kafka) if options.kafka else [study.planted_release]
     if len(releases) > 1:
         raise ToolError("--planted changes the classes of one release; choose one with --kafka")
+    seeds = range(options.seed, options.seed + _SEEDS)
+    examples = None if options.examples == study.examples else options.examples
     rows = list[Json]()
     with scratch_directory() as scratch:
-        for found in study.search_planted(names, seeds, releases[0], scratch):
-            rows.append({"name": found.name, "seed": found.seed, study.unit: found.looked, "found": found.found})
+        for found in study.search_planted(names, seeds, releases[0], scratch, examples):
+            told = {"name": found.name, "title": study.planted[found.name].title, "seed": found.seed}
+            rows.append(told | {study.looked: found.looked, "found": found.found})
             if not as_json:
                 verdict = "found   " if found.found else "SURVIVED"
-                echo(f"{verdict}  {found.name}: seed {found.seed} · {found.looked} {study.unit} · {found.found or ''}")
+                looked = f"{found.looked} {study.looked}"
+                echo(f"{verdict}  {found.name}: seed {found.seed} · {looked} · {found.found or ''}")
     missed = sum(row["found"] is None for row in rows)
+    if markdown is not None:
+        command = options.command(study, *(f"--planted '{glob}'" for glob in globs))
+        write_text(markdown, planted_page(study, rows, command))
     if as_json:
         typer.echo(json.dumps(rows))
     else:

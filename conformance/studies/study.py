@@ -1,36 +1,71 @@
 """Frame of studies: a study lists cases and checks each; the frame searches, shrinks, saves, replays and counts.
 
-A study never parses options, starts workers or decides an exit code: :mod:`conformance.commands.study` derives its
-command.
+A study has :meth:`Study.open`, :meth:`Study.cases`, :meth:`Study.look` and :meth:`Study.sameness`, and
+:meth:`Study.smaller` if its cases can be shrunk. Its results are structures of msgspec with members ``machine`` and
+``case``: rows of JSON, files, replay and pages follow from them. A study with its own format overrides more. It
+never parses options, starts workers or decides an exit code: :mod:`conformance.commands.study` derives its command.
 """
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from conformance.clauses import load_clauses
 from conformance.errors import ToolError
 from conformance.experiments.json_file import save_json
+from conformance.operations import Json
+from conformance.report.markdown_escape import table
 from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
-    from conformance.operations import Json
 
-Bench = TypeVar("Bench")
+
+class OpenRelease(Protocol):
+    """Executor of the cases of a release."""
+
+    @property
+    def release(self) -> str:
+        """The release."""
+
+
+Bench = TypeVar("Bench", bound=OpenRelease)
 Case = TypeVar("Case")
 Seen = TypeVar("Seen")
 File = TypeVar("File", bound=msgspec.Struct)
-Sameness = Mapping[str, str | bool]
+Sameness = Mapping[str, Any]
+
+
+class Finding(msgspec.Struct, Generic[Seen], frozen=True, kw_only=True):
+    """Content of the file of a wrong result.
+
+    Attributes:
+        release: the release.
+        clause: clause that states the result; None if none does.
+        seen: the result, with its case.
+    """
+
+    format: Literal["kidx-study"] = "kidx-study"
+    version: Literal[1] = 1
+    release: str
+    clause: str | None
+    seen: Seen
+
+
+class NoOptions(msgspec.Struct, frozen=True):
+    """Options of a study without options."""
 
 
 class Request(NamedTuple):
@@ -39,16 +74,18 @@ class Request(NamedTuple):
     Attributes:
         machines: what is searched, of :attr:`Study.machines`.
         seed: random seed.
-        examples: number of examples of each machine.
+        examples: number of examples of each machine; None for the study's own number.
         seconds: time for each release after which no new case begins; None for no limit.
         directory: directory for a file of each finding; None writes none, and then nothing is shrunk.
+        options: the study's own options, see :attr:`Study.options`.
     """
 
     machines: tuple[str, ...]
     seed: int = 0
-    examples: int = 1
+    examples: int | None = 1
     seconds: float | None = None
     directory: Path | None = None
+    options: Any = NoOptions()
 
 
 class PlantedDefect(NamedTuple):
@@ -57,12 +94,12 @@ class PlantedDefect(NamedTuple):
     Attributes:
         machine: machine that shows the defect.
         title: description of the defect.
-        change: function that plants the defect in a class file.
+        change: function that plants the defect, in a class file or in what the classes have done.
     """
 
     machine: str
     title: str
-    change: Callable[[Any], bool]
+    change: Callable[[Any], Any]
 
 
 class Searched(NamedTuple):
@@ -97,6 +134,10 @@ class PlantedSearch(NamedTuple):
     found: str | None
 
 
+Search = tuple[list[Json], bool]
+"""JSON results of a release, and True if the time limit ended the search early."""
+
+
 class Study(Generic[Bench, Case, Seen, File]):
     """Base class of a study: a value that lists cases, and checks each."""
 
@@ -107,13 +148,21 @@ class Study(Generic[Bench, Case, Seen, File]):
     machines: ClassVar[tuple[str, ...]]
     on_request: ClassVar[tuple[str, ...]] = ()
     """Machines that only ``--machine`` selects."""
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    """The study's own options: each field has a default, and has its help and limits as ``msgspec.Meta``."""
+    examples: ClassVar[int | None] = 1
+    """Default of ``--max-examples``; None if each machine has its own number."""
     example: ClassVar[str] = "Examples"
     unit: ClassVar[str] = "cases"
+    looked: ClassVar[str] = "cases"
     defect: ClassVar[str] = "defect"
     file_stem: ClassVar[str] = "finding"
-    """Words for an example, for what is counted, for a planted defect, and for a finding; files begin with the last."""
-    file: type[File]
-    """Structure of the file of a finding, with members ``release`` and ``machine``."""
+    """Words for an example, for what is counted, for what is counted until a planted defect is found, for such a
+    defect, and for a finding; files begin with the last."""
+    file: Any = Finding[Any]
+    """Structure of the file of a finding, with a member ``release``."""
+    saves_with_json: ClassVar[bool] = False
+    """True to write files even if only JSON is requested, because shrinking takes no long."""
     planted: ClassVar[Mapping[str, PlantedDefect]] = {}
     planted_release: ClassVar[str] = "4.3.1"
     """Release whose classes are changed, if the user names no other."""
@@ -123,14 +172,14 @@ class Study(Generic[Bench, Case, Seen, File]):
     """Function that returns a program that shows a finding; None if ``--replay`` has no ``--export``."""
 
     def open(
-        self, release: str, scratch: Path, progress: Progress | None = None, change: Callable[[Any], bool] | None = None
+        self, release: str, scratch: Path, progress: Progress | None = None, change: Callable[[Any], Any] | None = None
     ) -> Bench:
         """Return what executes the cases of a release, whose classes a planted defect may change."""
         raise NotImplementedError
 
-    def digest(self, release: str, request: Request, progress: Progress | None) -> str:
+    def digest(self, release: str, request: Request, progress: Progress | None) -> str:  # noqa: ARG002 -- overridden
         """Return a text that is equal for releases with equal results."""
-        raise NotImplementedError
+        return release
 
     def cases(self, bench: Bench, request: Request) -> Iterator[Case]:
         """Yield the cases: listed, or drawn from the seed."""
@@ -152,71 +201,129 @@ class Study(Generic[Bench, Case, Seen, File]):
         """Yield simpler cases; none if cases are not shrunk."""
         yield from ()
 
-    def document(self, bench: Bench, seen: Seen, clause: str | None) -> File:
+    def covers(self, row: Mapping[str, Any], sameness: Sameness) -> bool:
+        """Return True if a row of ``known.toml`` covers a wrong result.
+
+        A member of a row that is a list matches any of its patterns. A property that is true has to be named.
+        """
+        return all(_matches(row.get(name, False), value) for name, value in sameness.items())
+
+    @cached_property
+    def known(self) -> KnownCauses:
+        """Causes that ``known.toml`` lists: next to ``study.py``, or named like the module of the study."""
+        return KnownCauses(self)
+
+    def clause_of(self, seen: Seen, release: str) -> str | None:
+        """Return the clause that states a wrong result; None if no clause does, or nothing is wrong."""
+        sameness = self.sameness(seen)
+        return None if sameness is None else self.known.clause_of(sameness, release)
+
+    def document(self, bench: Bench, seen: Seen, clause: str | None) -> Any:
         """Return the content of the file of a wrong result; :func:`shrunk` finds the smallest case."""
-        raise NotImplementedError
+        case = shrunk(self, bench, _case(seen))
+        wrong = (each for each in self.look(bench, case) if self.sameness(each) is not None)
+        return Finding(release=bench.release, clause=clause, seen=next(wrong))
 
     def row(self, release: str, seen: Seen, clause: str | None) -> Json:
         """Return the JSON result, with members ``machine`` and ``clause``."""
-        raise NotImplementedError
+        told: Json = msgspec.to_builtins(seen)
+        wrong = self.sameness(seen) is not None
+        return {"release": release, "clause": clause, "wrong": wrong, "cause": self.named(seen)} | told
 
-    def count(self, row: Json) -> int:
+    def rows(self, bench: Bench, request: Request, results: Sequence[Seen]) -> Iterator[Json]:
+        """Yield the JSON results of a release, and write a file for each that is wrong."""
+        for seen in results:
+            clause = self.clause_of(seen, bench.release)
+            row = self.row(bench.release, seen, clause)
+            if request.directory is not None and self.sameness(seen) is not None:
+                row["trace"] = str(self.save(self.document(bench, seen, clause), request.directory))
+            yield row
+
+    def save(self, content: File, directory: Path) -> Path:
+        """Write the file of a finding, and return its path."""
+        return save_json(msgspec.to_builtins(content), directory, self.file_stem, self.file_stem)
+
+    def count(self, row: Json) -> int:  # noqa: ARG002 -- a study with larger rows uses it
         """Return how many results were compared for a row."""
-        raise NotImplementedError
+        return 1
 
-    def is_wrong(self, row: Json) -> bool:
-        """Return True if a row has a wrong result."""
-        raise NotImplementedError
+    def wrong(self, row: Json) -> list[str | None]:
+        """Return the clause of each wrong result of a row; None for one that no clause states."""
+        return [row["clause"]] if row["wrong"] else []
 
     def named(self, seen: Seen) -> str:
         """Return a wrong result as a few words."""
-        raise NotImplementedError
+        return ", ".join(f"{name} {value}" for name, value in (self.sameness(seen) or {}).items())
 
     def shown(self, release: str, rows: Sequence[Json]) -> Iterator[str]:
-        """Yield the results of a release as lines for people."""
-        raise NotImplementedError
+        """Yield the results of a release as lines for people: each cause once, with its smallest file."""
+        yield f"Kafka {release}: {sum(map(self.count, rows))} {self.unit}"
+        causes: dict[tuple[str, str], list[Json]] = {}
+        for row in rows:
+            for clause in self.wrong(row):
+                causes.setdefault((clause or "NEW", row["cause"]), []).append(row)
+        for (clause, cause), found in causes.items():
+            yield f"\n{clause}  {cause} ({len(found)} of {len(rows)} {self.unit})"
+            path = min((Path(row["trace"]) for row in found), key=lambda each: (each.stat().st_size, each))
+            content: Any = load(self, path)
+            for name, value in msgspec.to_builtins(content.seen).items():
+                yield f"  {name:12} {json.dumps(value)}"
+            yield f"  replay       conformance {self.name} --replay {path}"
 
     def page(self, rows: Sequence[Json], command: str) -> str:
-        """Return a Markdown page of all releases."""
-        raise NotImplementedError
+        """Return a Markdown page of all releases: a line for each cause, with the number of wrong results."""
+        clauses, releases = load_clauses(), list(dict.fromkeys(row["release"] for row in rows))
+        numbers = Counter((row["machine"], clause, row["release"]) for row in rows for clause in self.wrong(row))
+        lines = []
+        for machine, clause in dict.fromkeys(key[:2] for key in numbers):
+            title = clauses[clause].title if clause else "no clause states it"
+            cells = [str(numbers[machine, clause, release] or "") for release in releases]
+            lines.append([machine, clause or "new", title, *cells])
+        head = ["", "clause", "", *releases]
+        head_of_page = [f"# conformance {self.name}", "", f"`{command}` prints this page.", ""]
+        return "\n".join([*head_of_page, *table(head, lines, numbers=3)]) + "\n"
+
+    def total(self, rows: Sequence[Json]) -> int:
+        """Return the number of which :meth:`verdict` says how many are new."""
+        return len(rows)
 
     def verdict(self, new: int, count: int) -> str:
         """Return the last line: how many of the results are wrong and not known."""
-        raise NotImplementedError
+        return f"{'NEW' if new else 'nothing new'}: {new} of {count} {self.unit} are wrong and not known"
 
     def replayed(self, bench: Bench, content: File) -> tuple[bool, Json, str]:
         """Execute the case of a file again, and return True if it is wrong, with the answer as JSON and as a text."""
-        raise NotImplementedError
+        results = list(self.look(bench, _case(content.seen)))  # type: ignore[attr-defined]  # of Finding
+        wrong = [each for each in results if self.sameness(each) is not None]
+        told: Json = {"wrong": bool(wrong), "seen": msgspec.to_builtins(results)}
+        return bool(wrong), told, f"FAILED · {self.named(wrong[0])}" if wrong else "HOLDS"
 
-    def search(self, request: Request, release: str, scratch: Path) -> tuple[list[Json], bool]:
+    def search(self, request: Request, release: str, scratch: Path) -> Search:
         """Return the JSON results of a release, and True if the time limit ended the search early.
 
         Raises:
             ToolError: Java or a jar is missing, or the study cannot trust its results.
         """
-        bench, known = self.open(release, scratch), KnownCauses(self)
+        bench, results, cut = self.open(release, scratch), list[Seen](), False
         end = None if request.seconds is None else time.monotonic() + request.seconds
-        results, cut = list[Seen](), False
         for case in self.cases(bench, request):
             cut = end is not None and time.monotonic() > end
             if cut:
                 break
             results += self.look(bench, case)
-        rows = []
-        for seen in results:
-            sameness = self.sameness(seen)
-            clause = known.clause_of(sameness, release) if sameness is not None else None
-            row = self.row(release, seen, clause)
-            if sameness is not None and request.directory is not None:
-                content = msgspec.to_builtins(self.document(bench, seen, clause))
-                row["trace"] = str(save_json(content, request.directory, self.file_stem, self.file_stem))
-            rows.append(row)
-        return rows, cut
+        return list(self.rows(bench, request, results)), cut
 
     def search_planted(
-        self, names: Sequence[str], seeds: Sequence[int], release: str, scratch: Path
+        self, names: Sequence[str], seeds: Sequence[int], release: str, scratch: Path, examples: int | None = None
     ) -> Iterator[PlantedSearch]:
         """Yield the result of a search for each planted defect and seed.
+
+        Args:
+            names: names of the defects.
+            seeds: the seeds.
+            release: release whose classes are changed.
+            scratch: an empty directory.
+            examples: number of examples from each seed; None for :attr:`planted_examples`.
 
         Raises:
             ToolError: the release does not have the code that a defect changes.
@@ -224,17 +331,20 @@ class Study(Generic[Bench, Case, Seen, File]):
         for name in names:
             bench = self.open(release, scratch / name, change=self.planted[name].change)
             for seed in seeds:
-                yield self._search_planted(name, seed, release, bench)
+                yield self._search_planted(name, seed, bench, examples or self.planted_examples)
 
-    def _search_planted(self, name: str, seed: int, release: str, bench: Bench) -> PlantedSearch:
-        known, count = KnownCauses(self), 0
-        for case in self.cases(bench, Request((self.planted[name].machine,), seed, self.planted_examples)):
+    def _search_planted(self, name: str, seed: int, bench: Bench, examples: int) -> PlantedSearch:
+        count = 0
+        for case in self.cases(bench, Request((self.planted[name].machine,), seed, examples)):
             for seen in self.look(bench, case):
                 count += 1
-                sameness = self.sameness(seen)
-                if sameness is not None and known.clause_of(sameness, release) is None:
+                if self.sameness(seen) is not None and self.clause_of(seen, bench.release) is None:
                     return PlantedSearch(name, seed, count, self.named(seen))
         return PlantedSearch(name, seed, count, None)
+
+
+def _case(seen: Any) -> Any:
+    return seen.case
 
 
 def shrunk(study: Study[Bench, Case, Seen, File], bench: Bench, case: Case) -> Case:
@@ -247,15 +357,13 @@ def shrunk(study: Study[Bench, Case, Seen, File], bench: Bench, case: Case) -> C
 
 
 class KnownCauses:
-    """Causes that a study's ``known.toml`` lists, each with its clause.
-
-    A member of a row that is a list matches any of its patterns. A property that is true has to be named by the row.
-    """
+    """Causes that a study knows, each with its clause; the first one that covers a wrong result is its cause."""
 
     def __init__(self, study: Study[Any, Any, Any, Any]) -> None:
-        package = type(study).__module__.rpartition(".")[0]
-        self._rows = tomllib.loads((files(package) / "known.toml").read_text("utf-8"))["known"]
-        self._clauses = load_clauses()
+        package, _, module = type(study).__module__.rpartition(".")
+        path = files(package) / ("known.toml" if module == "study" else f"{module}.toml")
+        self._study, self._clauses = study, load_clauses()
+        self._rows = tomllib.loads(path.read_text("utf-8"))["known"] if path.is_file() else []
 
     def clause_of(self, sameness: Sameness, release: str) -> str | None:
         """Return the clause that states a wrong result in a release; None if no clause states it."""
@@ -263,8 +371,7 @@ class KnownCauses:
             (
                 row["clause"]
                 for row in self._rows
-                if all(_matches(row.get(name, False), value) for name, value in sameness.items())
-                and self._clauses[row["clause"]].applies_to(release)
+                if self._study.covers(row, sameness) and self._clauses[row["clause"]].applies_to(release)
             ),
             None,
         )
@@ -276,6 +383,23 @@ def _matches(wanted: Any, value: str | bool) -> bool:
     return any(fnmatchcase(value, pattern) for pattern in ([wanted] if isinstance(wanted, str) else wanted or ()))
 
 
+def planted_page(study: Study[Any, Any, Any, Any], rows: Sequence[Json], command: str) -> str:
+    """Return a page of the searches for planted defects: a line for each defect, and a column for each seed."""
+    seeds, names = (list(dict.fromkeys(row[of] for row in rows)) for of in ("seed", "name"))
+    cells = {(row["name"], row["seed"]): str(row[study.looked]) if row["found"] else "not found" for row in rows}
+    lines = [[f"`{name}`", study.planted[name].title, *(cells[name, seed] for seed in seeds)] for name in names]
+    found = sum(row["found"] is not None for row in rows)
+    text = [
+        f"# Planted {study.defect}s that `conformance {study.name}` finds",
+        "",
+        f"`{command}` prints this page. A number is how many",
+        f"{study.looked} the search needed to find the {study.defect}. {found} of {len(rows)} searches found theirs.",
+        "",
+        *table(["", "", *(f"seed {seed}" for seed in seeds)], lines, numbers=2),
+    ]
+    return "\n".join(text) + "\n"
+
+
 def load(study: Study[Bench, Case, Seen, File], path: Path) -> File:
     """Return the content of a finding's file.
 
@@ -283,11 +407,12 @@ def load(study: Study[Bench, Case, Seen, File], path: Path) -> File:
         ToolError: the file cannot be read, or is no finding of this study.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=study.file)
+        content: File = msgspec.json.decode(path.read_bytes(), type=study.file)
     except OSError as error:
         raise ToolError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:  # errors of msgspec are ValueErrors
         raise ToolError(f"cannot read {path}: not a file of conformance {study.name}: {error}") from error
+    return content
 
 
 def search_releases(
@@ -317,7 +442,7 @@ def search_releases(
         first.setdefault(digest, release)
     workers = min(jobs, len(first))
     if workers == 1:
-        done: dict[str, tuple[list[Json], bool]] = {}
+        done: dict[str, Search] = {}
         for release, digest in digests.items():
             if digest not in done:
                 done[digest] = study.search(request, release, scratch / release)

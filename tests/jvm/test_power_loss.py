@@ -8,25 +8,23 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli import app
-from conformance.commands.power_loss import _replay
 from conformance.errors import ToolError
-from conformance.experiments.power_loss import trace
-from conformance.experiments.power_loss.cache import CacheExplorer, CacheFinding, Stored
-from conformance.experiments.power_loss.checking import Checker
-from conformance.experiments.power_loss.compaction import CompactedOperationGenerator
-from conformance.experiments.power_loss.disk import Length, Name, disks
-from conformance.experiments.power_loss.experiment import Explorer, Plan
-from conformance.experiments.power_loss.explorer import LockstepPlan
-from conformance.experiments.power_loss.failures import CrashPoint, Failure, Restart, crash_points, losses
-from conformance.experiments.power_loss.guarantees import Guarantee
-from conformance.experiments.power_loss.known import load_known
-from conformance.experiments.power_loss.planted import PLANTED
-from conformance.experiments.power_loss.search import search_planted
-from conformance.experiments.power_loss.segment import SegmentExplorer
-from conformance.experiments.power_loss.signatures import Finding, Signature, signature_of
 from conformance.implementations.jvm.journal import Synced
 from conformance.operations import Operation
 from conformance.operations.batches import encode
+from conformance.studies.power_loss import trace
+from conformance.studies.power_loss.cache import CacheExplorer, CacheFinding, Stored
+from conformance.studies.power_loss.checking import Checker
+from conformance.studies.power_loss.compaction import CompactedOperationGenerator
+from conformance.studies.power_loss.disk import Length, Name, disks
+from conformance.studies.power_loss.explorer import LogExplorer
+from conformance.studies.power_loss.failures import CrashPoint, Failure, Restart, crash_points, losses
+from conformance.studies.power_loss.guarantees import Guarantee
+from conformance.studies.power_loss.planted import PLANTED
+from conformance.studies.power_loss.segment import SegmentExplorer
+from conformance.studies.power_loss.signatures import Finding, Signature, signature_of
+from conformance.studies.power_loss.study import POWER_LOSS
+from conformance.studies.study import load
 from kidx.segment import follower_append_info
 
 SETTINGS = {"segment.bytes": 1000, "segment.index.bytes": 120, "index.interval.bytes": 0}
@@ -53,7 +51,7 @@ def findings_of(explorer, operations):
 
 @pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
 def explorer(request, tmp_path_factory):
-    return Explorer(request.param, tmp_path_factory.mktemp("power"))
+    return LogExplorer(request.param, tmp_path_factory.mktemp("power"))
 
 
 def test_a_clean_shutdown_may_leave_zeros_in_an_index_before_4_4(explorer):
@@ -66,21 +64,23 @@ def test_a_clean_shutdown_may_leave_zeros_in_a_preallocated_log(explorer):
     assert (Guarantee.OPENS in found) == (explorer.release == "4.3.1")
 
 
-def test_a_finding_is_replayed_from_its_file(explorer, tmp_path, capsys):
+def test_a_finding_is_replayed_from_its_file(explorer, tmp_path):
     found = findings_of(explorer, operations_of_log(True, Operation("close_log", (True,))))
     if not found:
         return
-    path = trace.save(found[Guarantee.OPENS], tmp_path)
-    assert _replay(trace.load(path), explorer, as_json=True) == 1
-    assert json.loads(capsys.readouterr().out)["shown"]
-    assert CliRunner().invoke(app, ["power-loss", "--replay", str(path)], standalone_mode=False).return_value == 1
+    path = POWER_LOSS.save(trace.document(found[Guarantee.OPENS]), tmp_path)
+    finding = trace.performed(load(POWER_LOSS, path), explorer.recorder)
+    assert explorer.shows(finding.history, finding.failure, finding.signature.guarantee)
+    result = CliRunner().invoke(app, ["power-loss", "--replay", str(path), "--json"], standalone_mode=False)
+    assert result.return_value == 1
+    assert json.loads(result.output)["shown"]
 
 
 def test_an_invalid_power_failure_file_is_reported_in_a_line(tmp_path):
     path = tmp_path / "other.json"
     path.write_text('{"format": "kidx-trace"}')
-    with pytest.raises(ToolError, match="is not a trace of a power failure of version 1"):
-        trace.load(path)
+    with pytest.raises(ToolError, match="not a file of conformance power-loss"):
+        load(POWER_LOSS, path)
 
 
 STORED = Stored("b-_UbGhWQSyTrDfNnQxAAw", 100, ((101, 61), (109, 161)), ((1000, 102), (1010, 105)), ((100, 101),))
@@ -121,7 +121,7 @@ def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(cache_explorer
     finding = CacheFinding(
         signature, history, Failure(crash_point, {Length(number): 3}, Restart(False, 0, 0)), "corrupt"
     )
-    assert load_known().of(signature, "4.4.0", "cache") == "PF-14"
+    assert POWER_LOSS.clause_of_signature("cache", signature, "4.4.0") == "PF-14"
     assert any(line.startswith("lost") and "3 instead of 16" in line for line in finding.lines())
     path = cache_explorer.trace_of(finding).save(tmp_path)
     result = CliRunner().invoke(app, ["replay", str(path), "--quiet"], standalone_mode=False)
@@ -131,7 +131,7 @@ def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(cache_explorer
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--kafka", "3.5.2"], "has no cache of remote indexes"),
+        (["--kafka", "3.5.2"], "cache does not apply to Kafka 3.5.2"),
         (["--kafka", "4.4.0", "--planted", "*"], "--planted requires --machine log"),
         (["--machine", "topic"], "unknown machine 'topic'; choose from log, cleaned, segment, cache"),
     ],
@@ -141,24 +141,17 @@ def test_an_impossible_request_is_an_error_in_one_line(options, said):
     assert said in str(result.exception)
 
 
-def test_no_cache_begins_after_the_time_limit(cache_explorer):
-    assert cache_explorer.explore(LockstepPlan(examples=2, losses=0, seconds=-1)).examples == 0
-
-
 @pytest.mark.thorough
-def test_a_lost_synced_record_would_be_found(explorer):
+def test_a_lost_synced_record_would_be_found(tmp_path):
     """The check can fail: a disk that forgets its syncs breaks guarantees."""
-    plan = Plan(examples=2, lockstep=False)
-    explored = explorer.explore(plan, _without_syncs, lambda so_far: bool(_lost(so_far)))
-    assert _lost(explored)
+    explorer = LogExplorer("4.4.0", tmp_path, change=_without_syncs)
+    for number in range(2):
+        explorer.explore(0, number)
+    assert any(one.signature.guarantee is Guarantee.DURABLE for one in explorer.findings)
 
 
 def _without_syncs(history):
     return replace(history, events=tuple(event for event in history.events if "Synced" not in type(event).__name__))
-
-
-def _lost(explored):
-    return [one for one in explored.findings if one.signature.guarantee is Guarantee.DURABLE]
 
 
 @pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
@@ -169,9 +162,11 @@ def segment_explorer(request, tmp_path_factory):
 @pytest.mark.thorough
 def test_drawn_power_failures_of_a_segment_show_both_tickets_before_4_4(segment_explorer):
     """KAFKA-20979 (PF-2, PF-4a) and KAFKA-21000 (PF-3), and nothing else."""
-    explored = segment_explorer.explore(LockstepPlan(examples=20, losses=4))
-    release = segment_explorer.release
-    clauses = {load_known().of(found.signature, release, "segment") for found in explored.findings}
+    segment_explorer.begin()
+    for number in range(20):
+        segment_explorer.explore(0, number)
+    release, findings = segment_explorer.release, segment_explorer.findings
+    clauses = {POWER_LOSS.clause_of_signature("segment", found.signature, release) for found in findings}
     assert clauses == ({"PF-2", "PF-3", "PF-4a"} if release == "4.3.1" else set())
 
 
@@ -193,7 +188,9 @@ def test_a_segment_that_forgets_its_syncs_loses_batches(segment_explorer):
 
 
 def test_a_segment_after_a_power_failure_is_replayed_and_exported(segment_explorer, tmp_path):
-    for finding in segment_explorer.explore(LockstepPlan(examples=3)).findings:
+    for number in range(3):
+        segment_explorer.explore(0, number)
+    for finding in segment_explorer.findings:
         path = segment_explorer.trace_of(finding).save(tmp_path)
         exported = tmp_path / "Replayed.java"
         options = ["replay", str(path), "--quiet", "--export", str(exported)]
@@ -208,7 +205,7 @@ KEYED = SETTINGS | {"cleanup.policy": "compact", "delete.retention.ms": 0}
 @pytest.fixture(scope="module")
 def cleaned(tmp_path_factory):
     """Return an explorer, and a history in which a cleaner replaces two segments by one."""
-    explorer = Explorer("4.4.0", tmp_path_factory.mktemp("cleaned"), drawn=CompactedOperationGenerator)
+    explorer = LogExplorer("4.4.0", tmp_path_factory.mktemp("cleaned"), drawn=CompactedOperationGenerator)
     append = [Operation("append_as_leader", ([{"records": [[0, 100 + n, 4, 1 + n % 2]]}], 0)) for n in range(4)]
     steps = [*append[:2], Operation("roll_log"), *append[2:], Operation("roll_log")]
     end = [Operation("update_high_watermark", (4,)), Operation("clean_log", (-1, 4096, 50, 1000))]
@@ -227,7 +224,7 @@ def test_a_lost_rename_of_the_cleaner_loses_the_latest_value_of_a_key(cleaned):
         for item in names:
             failure = Failure(crash_point, {item: None}, crash_point.restarts[0])
             found |= {signature_of(history, failure, guarantee) for guarantee in checker.check(failure)}
-    assert {load_known().of(signature, "4.4.0", "cleaned") for signature in found} == {"PF-16"}
+    assert {POWER_LOSS.clause_of_signature("cleaned", signature, "4.4.0") for signature in found} == {"PF-16"}
     assert Guarantee.KEYS in {signature.guarantee for signature in found}
 
 
@@ -250,8 +247,7 @@ QUICK = ("log-not-synced", "epochs-renamed-before-synced", "no-directory-synced"
 
 def missed(names, seed, scratch):
     """Return the names of the planted defects that a search does not find."""
-    rows = search_planted(names, [seed], "4.4.0", scratch, Plan(), None)
-    return [row["name"] for row in rows if row["found"] is None]
+    return [each.name for each in POWER_LOSS.search_planted(names, [seed], "4.4.0", scratch) if each.found is None]
 
 
 def test_planted_defects_of_each_kind_are_found(tmp_path):

@@ -12,11 +12,6 @@ from typer.testing import CliRunner
 
 from conformance.cli import app
 from conformance.errors import ToolError
-from conformance.experiments.power_loss import trace as power_loss
-from conformance.experiments.power_loss.checking import Checker
-from conformance.experiments.power_loss.experiment import Explorer
-from conformance.experiments.power_loss.failures import Failure, crash_points, losses
-from conformance.experiments.power_loss.signatures import Finding, signature_of
 from conformance.implementations.jvm.bytecode import jars_of
 from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.implementations.jvm.tiered import tiered_jars
@@ -25,6 +20,11 @@ from conformance.operations import Operation
 from conformance.operations.trace import Trace
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.reproducers import write_reproducer
+from conformance.studies.power_loss import trace as power_loss
+from conformance.studies.power_loss.checking import Checker
+from conformance.studies.power_loss.explorer import LogExplorer
+from conformance.studies.power_loss.failures import Failure, crash_points, losses
+from conformance.studies.power_loss.signatures import Finding, signature_of
 
 pytestmark = pytest.mark.jvm
 
@@ -60,7 +60,7 @@ def regression_trace(machine, name):
 
 def power_failure(scratch):
     """Return the trace of a power failure after a clean shutdown of 4.3.1, whose log does not open."""
-    explorer = Explorer("4.3.1", scratch)
+    explorer = LogExplorer("4.3.1", scratch)
     settings = {"segment.bytes": 1000, "segment.index.bytes": 120, "index.interval.bytes": 0, "preallocate": "true"}
     appends = [Operation("append_as_leader", ([{"records": [[0, 100 + n]]}], 0)) for n in range(3)]
     opened = Operation("open_log", (settings, 0, 0, True, 1000))

@@ -28,19 +28,19 @@ _LONGEST: Final = 4000
 """Maximum length of a recorded text; of a longer one the SHA-256 is recorded."""
 _TIMES: Final = re.compile(r'("?(?:seconds|started|elapsed|peak_bytes)"?: ?)(?:[\d.]+|"[^"]*")|\b\d+(?:\.\d+)? ?s\b')
 
-# Each study: command lines, executed one after another in an empty directory. FILE is the first file that was saved.
+# Each study: command lines, executed one after another in an empty directory. A word with * is the first such file.
 CASES: Final[dict[str, list[str]]] = {
     "interleave": [
         "interleave --kafka 4.3.1 --machine offset --report out --json --markdown out/page.md",
-        "interleave --replay FILE --json",
-        "interleave --replay FILE",
+        "interleave --replay out/traces/*.json --json",
+        "interleave --replay out/traces/*.json",
         "interleave --planted offset-entry-before-its-bytes --json",
         "interleave --kafka 4.3.1 --machine offset --report out",
     ],
     "power-loss": [
         "power-loss --kafka 4.3.1 --max-examples 4 --max-shrink-time 0 --report out --json --markdown out/page.md",
-        "power-loss --replay FILE --json",
-        "power-loss --replay FILE",
+        "power-loss --replay out/traces/power-loss-*.json --json",
+        "power-loss --replay out/traces/power-loss-*.json",
         "power-loss --kafka 4.3.1 --planted log-not-synced --max-examples 4 --json --markdown out/planted.md",
         "power-loss --kafka 4.3.1 --max-examples 2 --max-shrink-time 0 --report out",
     ],
@@ -72,7 +72,7 @@ def lines_of(name: str) -> list[str]:
         os.environ |= {"XDG_STATE_HOME": directory, "COLUMNS": "120", "NO_COLOR": "1"}
         stack.callback(_restore, state)
         for command in CASES[name]:
-            words = [_saved() if word == "FILE" else word for word in command.split()]
+            words = [str(min(Path().glob(word))) if "/*" in word or "-*" in word else word for word in command.split()]
             code, text = _called(words)
             lines.append(json.dumps({"study": name, "command": command, "exit": code, "said": _text(text, directory)}))
         for path in _files(Path()):
@@ -100,10 +100,6 @@ def _files(directory: Path) -> Iterator[Path]:
     """Yield the files, without the page of fuzzing, which is a table of times."""
     found = (path for path in directory.rglob("*") if path.is_file() and path.suffix in {".json", ".md"})
     yield from sorted(path for path in found if path.name != "fuzz.md")
-
-
-def _saved() -> str:
-    return str(next(iter(sorted(Path("out/traces").glob("*.json")))))
 
 
 def _text(text: str, directory: str) -> str:

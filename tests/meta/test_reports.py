@@ -9,10 +9,12 @@ import pytest
 
 from conformance.clauses import load_clauses
 from conformance.experiments.index_corruption import table as corruption_table
-from conformance.experiments.power_loss import table as power_loss_table
 from conformance.experiments.start_damage import table
 from conformance.experiments.tiers import table as tiers_table
 from conformance.studies.interleave import page as interleave_page
+from conformance.studies.power_loss import page as power_loss_page
+from conformance.studies.power_loss.study import POWER_LOSS
+from conformance.studies.study import planted_page
 from tests.bench import brokers
 
 REPORTS = brokers.PAGE.parent
@@ -45,9 +47,9 @@ def test_the_words_of_a_page_of_power_failures_are_those_of_its_command(page):
     text = page.read_text("utf-8")
     (command,) = re.findall(r"`(conformance power-loss [^`]*)`", text)
     if "--planted" in command:
-        assert text.startswith(power_loss_table.planted_table([], command).partition("0 of 0")[0])
+        assert text.startswith(planted_page(POWER_LOSS, [], command).partition("0 of 0")[0])
         return
-    assert text.startswith(power_loss_table.table([], command))
+    assert text.startswith(power_loss_page.table([], command))
     assert re.search(r"^## \w", text, re.MULTILINE)
     for clause, title in re.findall(r"^\| (PF-\w+) \| (.*?) \| ", text, re.MULTILINE):
         known = load_clauses()[clause]
@@ -75,4 +77,4 @@ def test_a_page_names_no_temporary_file():
     shows = "corrupt_record: Found record size 0 in file /dev/shm/k"
     finding = {"clause": "PF-3", "times": 1, "steps": [{"op": "open_log"}], "lost": [], "shows": shows}
     row = {"machine": "log", "release": "4.3.1", "states": 1, "findings": [finding]}
-    assert power_loss_table.table([row], "x").endswith("nothing. corrupt_record: Found record size 0.\n")
+    assert power_loss_page.table([row], "x").endswith("nothing. corrupt_record: Found record size 0.\n")

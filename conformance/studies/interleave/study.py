@@ -44,7 +44,7 @@ class Interleave(Study[Interrupter, Case, Pair, Interleaving]):
     Example: `conformance interleave --kafka 4.3.1 --machine offset`
     """
     machines, on_request = KINDS, LOGS
-    example, unit, defect = "Scenarios", "pairs", "race"
+    example, unit, looked, defect = "Scenarios", "pairs", "pairs", "race"
     file, file_stem = Interleaving, "interleaving"
     planted = PLANTED
     export = staticmethod(interleaving_test)
@@ -58,7 +58,7 @@ class Interleave(Study[Interrupter, Case, Pair, Interleaving]):
         return interruptible_digest(release, progress, logs=not set(request.machines).isdisjoint(LOGS))
 
     def cases(self, bench: Interrupter, request: Request) -> Iterator[Case]:
-        return bench.cases(request.machines, request.seed, request.examples)
+        return bench.cases(request.machines, request.seed, request.examples or 1)
 
     def look(self, bench: Interrupter, case: Case) -> Iterator[Pair]:
         yield bench.interrupt(case)
@@ -126,8 +126,8 @@ class Interleave(Study[Interrupter, Case, Pair, Interleaving]):
     def count(self, row: Json) -> int:
         return int(row["points"])
 
-    def is_wrong(self, row: Json) -> bool:
-        return bool(row["torn"])
+    def wrong(self, row: Json) -> list[str | None]:
+        return [row["clause"]] if row["torn"] else []
 
     def named(self, seen: Pair) -> str:
         return f"{seen.case.first}, interrupted by {seen.case.others}"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from conformance.experiments.power_loss.disk import Disk, Item, Length, Name, Page
-from conformance.experiments.power_loss.failures import MARKER, Failure
-from conformance.experiments.power_loss.histories import History
 from conformance.operations.shortened import shortened
+from conformance.studies.power_loss.disk import Disk, Item, Length, Name, Page
+from conformance.studies.power_loss.failures import MARKER, Failure
+from conformance.studies.power_loss.histories import History
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from conformance.experiments.power_loss.guarantees import Guarantee
     from conformance.implementations.jvm.journal import Event
     from conformance.operations import Operation
+    from conformance.studies.power_loss.guarantees import Guarantee
 
 
 class Signature(NamedTuple):
@@ -61,7 +59,7 @@ HistoryType = TypeVar("HistoryType", bound=RecordedHistory)
 
 
 @dataclass
-class PowerFailureFinding(Generic[HistoryType]):
+class Finding(Generic[HistoryType]):
     """Violation of a guarantee after a power failure, or a divergence of kidx.
 
     Attributes:
@@ -79,38 +77,20 @@ class PowerFailureFinding(Generic[HistoryType]):
     times: int = 1
 
     def lines(self) -> list[str]:
-        """Return the lines of a report: evidence, operations and losses."""
-        return self._lines(self.history.operations[: self.failure.crash_point.step + 1])
-
-    def _lines(self, operations: Sequence[Operation], writes: str = "") -> list[str]:
-        crash_point = self.failure.crash_point
+        """Return the lines of a report: evidence, operations, losses, and the restart of a log."""
+        crash_point, restart, is_log = self.failure.crash_point, self.failure.restart, isinstance(self.history, History)
+        operations = self.history.operations[: None if is_log else crash_point.step + 1]
+        writes = f"; {crash_point.disk.event} writes, renames and syncs" if is_log else ""
+        start = f"start        clean={restart.clean}, recovery point {restart.recovery_point}, start {restart.start}"
+        cleaned = f", cleaned up to {restart.cleaned_to}" if restart.cleaned_to >= 0 else ""
         return [
             f"shows        {self.text}",
             "steps",
             *(f"{number:>5}  {shortened(step)}" for number, step in enumerate(operations, start=1)),
             f"power fails  {'after' if crash_point.done else 'during'} step {crash_point.step + 1}{writes}",
             *(f"lost         {lost}" for lost in self.failure.described()),
+            *([f"{start}{cleaned}"] if is_log else []),
         ]
-
-
-@dataclass
-class Finding(PowerFailureFinding[History]):
-    """Finding about a log, with the restart of the broker.
-
-    Attributes:
-        interrupted_operations: names of the operations during which, or after which, the power failed.
-    """
-
-    interrupted_operations: set[str] = field(default_factory=set)
-
-    def lines(self) -> list[str]:
-        """Return the lines of a report: evidence, operations, losses and restart."""
-        restart = self.failure.restart
-        start = f"clean={restart.clean}, recovery point {restart.recovery_point}, start {restart.start}"
-        if restart.cleaned_to >= 0:
-            start += f", cleaned up to {restart.cleaned_to}"
-        writes = f"; {self.failure.crash_point.disk.event} writes, renames and syncs"
-        return [*self._lines(self.history.operations, writes), f"start        {start}"]
 
 
 def kind_of(disk: Disk, item: Item) -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from conformance.experiments.power_loss.cleaner_checkpoint import NO_CHECKPOINT, checkpoint_after, with_checkpoint
 from conformance.implementations.jvm.journal import JournalledClasses
 from conformance.implementations.jvm.log import JvmLog
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation, LogState
+from conformance.studies.power_loss.cleaner_checkpoint import NO_CHECKPOINT, checkpoint_after, with_checkpoint
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.journal import Event
@@ -121,7 +121,6 @@ class OperationGenerator:
 
     Args:
         chance: source of randomness.
-        flushes: True to allow flushes of the log during appends, by ``flush.messages``.
 
     Attributes:
         acts: the acts that are drawn; each becomes one or more operations.
@@ -130,7 +129,7 @@ class OperationGenerator:
 
     acts: ClassVar[Sequence[str]] = _ACTS
 
-    def __init__(self, chance: Random, *, flushes: bool = True) -> None:
+    def __init__(self, chance: Random) -> None:
         self._chance = chance
         self._left = chance.randint(3, 14)
         self._coming: Iterator[Operation] = iter(())
@@ -148,7 +147,7 @@ class OperationGenerator:
         }
         if chance.random() < 0.3:
             self.settings["preallocate"] = "true"
-        if chance.random() < 0.4 and flushes:
+        if chance.random() < 0.4:
             self.settings["flush.messages"] = chance.choice((1, 1, 3))
         self._sizes = (0, 0, 20) if small else (0, 700, 3000)
 

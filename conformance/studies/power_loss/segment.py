@@ -14,12 +14,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.experiments.power_loss.batches import Batch, batches_of_log, targets_of, timestamps_of
-from conformance.experiments.power_loss.disk import disks
-from conformance.experiments.power_loss.explorer import LockstepExplorer
-from conformance.experiments.power_loss.failures import CrashPoint, Failure, Restart, crash_points_of
-from conformance.experiments.power_loss.guarantees import Guarantee
-from conformance.experiments.power_loss.signatures import PowerFailureFinding
 from conformance.implementations.jvm.journal import DirectorySynced, Renamed, StepBegins
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.lockstep import DivergenceError
@@ -28,6 +22,12 @@ from conformance.operations import Operation
 from conformance.operations.batches import encode
 from conformance.operations.segment import SUFFIXES
 from conformance.operations.trace import Trace
+from conformance.studies.power_loss.batches import Batch, batches_of_log, targets_of, timestamps_of
+from conformance.studies.power_loss.disk import disks
+from conformance.studies.power_loss.explorer import LockstepExplorer
+from conformance.studies.power_loss.failures import CrashPoint, Failure, Restart, crash_points_of
+from conformance.studies.power_loss.guarantees import Guarantee
+from conformance.studies.power_loss.signatures import Finding
 from kidx.dialect import dialect_of
 from kidx.segment import file_name, follower_append_info
 
@@ -55,7 +55,7 @@ class SegmentHistory:
     events: tuple[Event, ...]
 
 
-SegmentFinding = PowerFailureFinding[SegmentHistory]
+SegmentFinding = Finding[SegmentHistory]
 
 
 class SegmentExplorer(LockstepExplorer[SegmentHistory]):

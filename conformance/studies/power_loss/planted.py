@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final
 
-from conformance.experiments.power_loss.disk import Disk
-from conformance.experiments.power_loss.histories import History
 from conformance.implementations.jvm.journal import (
     DirectorySynced,
     Event,
@@ -24,21 +22,12 @@ from conformance.implementations.jvm.journal import (
     SyncKind,
     Written,
 )
+from conformance.studies.power_loss.disk import Disk
+from conformance.studies.power_loss.histories import History
+from conformance.studies.study import PlantedDefect
 
 Change = Callable[[History], History]
 """Function that plants a defect in a history."""
-
-
-class Planted(NamedTuple):
-    """Planted defect.
-
-    Attributes:
-        title: description of the defect.
-        change: function that plants it.
-    """
-
-    title: str
-    change: Change
 
 
 def _of_events(change: Callable[[Sequence[Event]], Iterable[Event]]) -> Change:
@@ -176,46 +165,43 @@ def _of_states(**fields: str) -> Change:
 
 _ROLL: Final = "UnifiedLog.roll"
 
-PLANTED: Final[dict[str, Planted]] = {
-    "log-not-synced": Planted("a flush skips the log", _without("LogSegment.flush", ".log")),
-    "nothing-synced": Planted("a flush of a segment does nothing", _without("LogSegment.flush")),
-    "roll-syncs-nothing": Planted("a roll moves the recovery point and syncs nothing", _without(_ROLL)),
-    "roll-does-not-sync-the-log": Planted("a roll does not sync the log", _without(_ROLL, ".log")),
-    "time-index-not-synced": Planted("a flush skips the time index", _without("LogSegment.flush", ".timeindex")),
-    "indexes-not-synced": Planted("a flush skips both indexes", _without("AbstractIndex.flush")),
-    "transactions-not-synced": Planted("a flush skips the transaction index", _without("TransactionIndex.flush")),
-    "epochs-not-synced": Planted("the checkpoint of epochs is not synced", _without("CheckpointFile.write")),
-    "epochs-directory-not-synced": Planted(
+_planted = partial(PlantedDefect, "log")
+
+PLANTED: Final[dict[str, PlantedDefect]] = {
+    "log-not-synced": _planted("a flush skips the log", _without("LogSegment.flush", ".log")),
+    "nothing-synced": _planted("a flush of a segment does nothing", _without("LogSegment.flush")),
+    "roll-syncs-nothing": _planted("a roll moves the recovery point and syncs nothing", _without(_ROLL)),
+    "roll-does-not-sync-the-log": _planted("a roll does not sync the log", _without(_ROLL, ".log")),
+    "time-index-not-synced": _planted("a flush skips the time index", _without("LogSegment.flush", ".timeindex")),
+    "indexes-not-synced": _planted("a flush skips both indexes", _without("AbstractIndex.flush")),
+    "transactions-not-synced": _planted("a flush skips the transaction index", _without("TransactionIndex.flush")),
+    "epochs-not-synced": _planted("the checkpoint of epochs is not synced", _without("CheckpointFile.write")),
+    "epochs-directory-not-synced": _planted(
         "the directory is not synced when the file of epochs is renamed", _without_directory("CheckpointFile.write")
     ),
-    "epochs-renamed-before-synced": Planted(
+    "epochs-renamed-before-synced": _planted(
         "the checkpoint of epochs is renamed before it is synced", _of_events(_renamed_before_synced)
     ),
-    "epochs-synced-early": Planted(
+    "epochs-synced-early": _planted(
         "the checkpoint of epochs is synced before it is written", _early("leader-epoch-checkpoint.tmp")
     ),
-    "directory-not-synced": Planted("a flush skips the directory", _without_directory("LocalLog.flush")),
-    "no-directory-synced": Planted("no directory is ever synced", _without_directory("")),
-    "directory-synced-early": Planted(
+    "directory-not-synced": _planted("a flush skips the directory", _without_directory("LocalLog.flush")),
+    "no-directory-synced": _planted("no directory is ever synced", _without_directory("")),
+    "directory-synced-early": _planted(
         "the directory is synced before the last file is made", _of_events(_directory_first)
     ),
-    "log-synced-early": Planted("the log is synced before the last append", _early(".log")),
-    "time-index-synced-early": Planted("the time index is synced before its last entry", _early(".timeindex")),
-    "log-syncs-data-only": Planted("a length of the log that shrank is not synced", _as(SyncKind.DATA, ".log")),
-    "index-syncs-data-only": Planted(
+    "log-synced-early": _planted("the log is synced before the last append", _early(".log")),
+    "time-index-synced-early": _planted("the time index is synced before its last entry", _early(".timeindex")),
+    "log-syncs-data-only": _planted("a length of the log that shrank is not synced", _as(SyncKind.DATA, ".log")),
+    "index-syncs-data-only": _planted(
         "a length of an index that shrank is not synced (KAFKA-20979)", _as(SyncKind.MAPPING, "index")
     ),
-    "only-the-active-segment": Planted("only the active segment is synced", _of_events(_only_active)),
-    "synced-once": Planted("each file is synced once", _of_events(_once)),
-    "shutdown-does-not-flush": Planted("a shutdown does not flush the log", _shutdown_syncs_nothing),
-    "recovery-point-too-early": Planted(
+    "only-the-active-segment": _planted("only the active segment is synced", _of_events(_only_active)),
+    "synced-once": _planted("each file is synced once", _of_events(_once)),
+    "shutdown-does-not-flush": _planted("a shutdown does not flush the log", _shutdown_syncs_nothing),
+    "recovery-point-too-early": _planted(
         "the checkpoint has the log's end as its recovery point", _of_states(recovery_point="end_offset")
     ),
-    "start-too-late": Planted("the checkpoint has the log's end as its start", _of_states(start_offset="end_offset")),
+    "start-too-late": _planted("the checkpoint has the log's end as its start", _of_states(start_offset="end_offset")),
 }
 """The planted defects by name."""
-
-
-def find_planted(globs: Iterable[str]) -> list[str]:
-    """Return the names of the planted defects that match one of the patterns."""
-    return [name for name in PLANTED if any(fnmatchcase(name, glob) for glob in globs)]

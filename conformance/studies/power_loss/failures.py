@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.power_loss.cleaner_checkpoint import NO_CHECKPOINT, last_checkpoints
-from conformance.experiments.power_loss.disk import PAGE, SECTOR, Disk, Item, Length, Loss, Name, Page, disks, torn
+import msgspec
+from msgspec.structs import replace
+
 from conformance.implementations.jvm.journal import StepBegins
 from conformance.operations import Operation
+from conformance.studies.power_loss.cleaner_checkpoint import NO_CHECKPOINT, last_checkpoints
+from conformance.studies.power_loss.disk import PAGE, SECTOR, Disk, Item, Length, Loss, Name, Page, disks, torn
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.histories import History
     from conformance.implementations.jvm.journal import Event
+    from conformance.studies.power_loss.histories import History
 
 MARKER: Final = ".kafka_cleanshutdown"
 """Name of the file that shows a clean shutdown."""
@@ -25,7 +28,7 @@ _TRUNCATIONS: Final = frozenset({"truncate_log", "truncate_fully"})
 _SECTORS: Final = PAGE // SECTOR
 
 
-class Restart(NamedTuple):
+class Restart(msgspec.Struct, frozen=True):
     """Restart of the broker.
 
     Attributes:
@@ -121,7 +124,7 @@ def restarts(history: History, step: int, *, done: bool) -> Iterator[Restart]:
     """Yield the possible restarts of a broker; of a compacted log with each checkpoint that the cleaner may have."""
     for cleaned_to in last_checkpoints(history.operations[: step + 1 if done else step], history.observations):
         for restart in _restarts(history, step, done=done):
-            yield restart._replace(cleaned_to=cleaned_to)
+            yield replace(restart, cleaned_to=cleaned_to)
 
 
 def _restarts(history: History, step: int, *, done: bool) -> Iterator[Restart]:

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.experiments.power_loss.batches import Batch, batches_of_log, inside, targets_of
-from conformance.experiments.power_loss.compaction import is_compacted
-from conformance.experiments.power_loss.guarantees import OpenedLog
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.scopes.log_files import COMPARED
 from conformance.operations import OK, Operation
 from conformance.operations.batches import first_batch
 from conformance.operations.log import TOPIC_DIRECTORY, LogState
+from conformance.studies.power_loss.batches import Batch, batches_of_log, inside, targets_of
+from conformance.studies.power_loss.compaction import is_compacted
+from conformance.studies.power_loss.guarantees import OpenedLog
 
 if TYPE_CHECKING:
     from conformance.kafka.builds import Build

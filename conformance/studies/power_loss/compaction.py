@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from conformance.experiments.power_loss.batches import Batch, KeyedRecord, keyed_records
-from conformance.experiments.power_loss.cleaner_checkpoint import NO_CHECKPOINT
-from conformance.experiments.power_loss.histories import OperationGenerator
 from conformance.operations import Operation
+from conformance.studies.power_loss.batches import Batch, KeyedRecord, keyed_records
+from conformance.studies.power_loss.cleaner_checkpoint import NO_CHECKPOINT
+from conformance.studies.power_loss.histories import OperationGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from random import Random
 
-    from conformance.experiments.power_loss.histories import History
     from conformance.operations.log import LogState
+    from conformance.studies.power_loss.histories import History
 
 _KEY_IN_TRANSACTION = 5
 """Size in bytes of the keys of transactional records."""
@@ -38,8 +38,8 @@ class CompactedOperationGenerator(OperationGenerator):
         *("restart", "restart"),
     )
 
-    def __init__(self, chance: Random, *, flushes: bool = True) -> None:
-        super().__init__(chance, flushes=flushes)
+    def __init__(self, chance: Random) -> None:
+        super().__init__(chance)
         self.settings |= {
             "cleanup.policy": "compact",
             "delete.retention.ms": chance.choice((0, 0, 86_400_000)),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from conformance.experiments.power_loss.batches import Batch, batches_of_log
-from conformance.experiments.power_loss.compaction import Keys, is_compacted
-from conformance.experiments.power_loss.disk import disks
-from conformance.experiments.power_loss.guarantees import Guarantee, violations
 from conformance.implementations.jvm.journal import StepBegins
+from conformance.studies.power_loss.batches import Batch, batches_of_log
+from conformance.studies.power_loss.compaction import Keys, is_compacted
+from conformance.studies.power_loss.disk import disks
+from conformance.studies.power_loss.guarantees import Guarantee, violations
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.compaction import Expected
-    from conformance.experiments.power_loss.failures import Failure
-    from conformance.experiments.power_loss.histories import History
-    from conformance.experiments.power_loss.opening import Opener
-    from conformance.experiments.power_loss.original import Original
+    from conformance.studies.power_loss.compaction import Expected
+    from conformance.studies.power_loss.failures import Failure
+    from conformance.studies.power_loss.histories import History
+    from conformance.studies.power_loss.opening import Opener
+    from conformance.studies.power_loss.original import Original
 
 
 class Checker:

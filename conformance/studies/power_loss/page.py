@@ -72,31 +72,6 @@ def _smallest(rows: Sequence[Json]) -> Iterator[str]:
         yield f"- {clause}, {release}: {steps}; lost: {'; '.join(finding['lost']) or 'nothing'}. {shown}."
 
 
-def planted_table(rows: Sequence[Json], command: str) -> str:
-    """Return a page of the searches for planted defects: one line per defect, one column per seed.
-
-    Args:
-        rows: JSON results of the searches.
-        command: command that produced them.
-    """
-    seeds = list(dict.fromkeys(row["seed"] for row in rows))
-    found = sum(row["found"] is not None for row in rows)
-    lines = [
-        "# Planted defects that a power failure shows",
-        "",
-        f"`{command}` prints this page. A number is how many generated",
-        f"logs the search needed to find the defect. {found} of {len(rows)} searches found theirs.",
-        "",
-        f"| | | {' | '.join(f'seed {seed}' for seed in seeds)} |",
-        f"|---|---|{'--:|' * len(seeds)}",
-    ]
-    for name in dict.fromkeys(row["name"] for row in rows):
-        of_name = {row["seed"]: row for row in rows if row["name"] == name}
-        cells = (str(of_name[seed]["lives"]) if of_name[seed]["found"] else "not found" for seed in seeds)
-        lines.append(f"| `{name}` | {of_name[seeds[0]]['title']} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
 def _order(clause: str) -> tuple[int, str]:
     number = "".join(letter for letter in clause if letter.isdigit())
     return int(number or 0), clause

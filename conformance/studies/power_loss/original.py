@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.experiments.power_loss.disk import PAGE, SECTOR, Disk, Item, Length, Name, disks
-from conformance.experiments.power_loss.failures import Failure, restarts
 from conformance.implementations.jvm.journal import DirectorySynced, Event, Renamed, Synced
+from conformance.studies.power_loss.disk import PAGE, SECTOR, Disk, Item, Length, Name, disks
+from conformance.studies.power_loss.failures import Failure, restarts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.experiments.power_loss.histories import History
+    from conformance.studies.power_loss.histories import History
 
 
 class Original:

@@ -8,20 +8,20 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
-from conformance.experiments.power_loss.checking import Checker
-from conformance.experiments.power_loss.failures import Failure, crash_points, fewest
-from conformance.experiments.power_loss.signatures import Finding, Signature, kind_of, signature_of
+from conformance.studies.power_loss.checking import Checker
+from conformance.studies.power_loss.failures import Failure, crash_points, fewest
+from conformance.studies.power_loss.signatures import Finding, Signature, kind_of, signature_of
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.experiment import Explorer
-    from conformance.experiments.power_loss.histories import History
     from conformance.operations import Operation
+    from conformance.studies.power_loss.explorer import LogExplorer
+    from conformance.studies.power_loss.histories import History
 
 _MOST = 64
 """Maximum number of losses that are tried at one crash point."""
 
 
-def shrunk(finding: Finding, explorer: Explorer, seconds: float) -> Finding:
+def shrunk(finding: Finding[History], explorer: LogExplorer, seconds: float) -> Finding[History]:
     """Return the same finding with fewer operations, as far as time allows.
 
     Args:
@@ -44,7 +44,7 @@ def shrunk(finding: Finding, explorer: Explorer, seconds: float) -> Finding:
     return best
 
 
-def _of(operations: Sequence[Operation], finding: Finding, explorer: Explorer) -> Finding | None:
+def _of(operations: Sequence[Operation], finding: Finding[History], explorer: LogExplorer) -> Finding[History] | None:
     """Return the same finding at the last of these operations, or None."""
     history = explorer.recorder.perform(operations)
     if len(history.operations) < len(operations):

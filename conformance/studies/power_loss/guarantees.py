@@ -17,7 +17,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.power_loss.batches import (
+from conformance.operations import OK
+from conformance.studies.power_loss.batches import (
     Batch,
     aborted_in,
     batches_of_log,
@@ -26,13 +27,12 @@ from conformance.experiments.power_loss.batches import (
     targets_of,
     timestamps_of,
 )
-from conformance.experiments.power_loss.compaction import wrong_keys
-from conformance.operations import OK
+from conformance.studies.power_loss.compaction import wrong_keys
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.compaction import Expected
     from conformance.operations import Outcome
     from conformance.operations.log import LogObservation, LogState
+    from conformance.studies.power_loss.compaction import Expected
 
 
 class Guarantee(StrEnum):

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.power_loss.explorer import LockstepExplorer
-from conformance.experiments.power_loss.failures import CrashPoint, Failure, Restart, crash_points_of
-from conformance.experiments.power_loss.guarantees import Guarantee
-from conformance.experiments.power_loss.signatures import PowerFailureFinding
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.lockstep import DivergenceError
 from conformance.machines.cache import CacheMachine
 from conformance.operations import Operation
 from conformance.operations.cache import DIRECTORY
 from conformance.operations.trace import Trace
+from conformance.studies.power_loss.explorer import LockstepExplorer
+from conformance.studies.power_loss.failures import CrashPoint, Failure, Restart, crash_points_of
+from conformance.studies.power_loss.guarantees import Guarantee
+from conformance.studies.power_loss.signatures import Finding
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.journal import Event
@@ -86,7 +86,7 @@ class CacheHistory(NamedTuple):
     events: tuple[Event, ...]
 
 
-CacheFinding = PowerFailureFinding[CacheHistory]
+CacheFinding = Finding[CacheHistory]
 
 
 class CacheExplorer(LockstepExplorer[CacheHistory]):
