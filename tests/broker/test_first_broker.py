@@ -122,6 +122,7 @@ def pair(tmp_path_factory):
     wait_until_gone(base)
 
 
+@pytest.mark.thorough
 @broker_test
 def test_two_brokers_side_by_side_do_not_meet(pair):
     one, other = pair.values()
@@ -137,6 +138,7 @@ def test_two_brokers_side_by_side_do_not_meet(pair):
     assert not (other.log_dir / "mine-0").exists()
 
 
+@pytest.mark.thorough
 @broker_test
 @both
 def test_a_killed_broker_restarts_with_its_data_and_on_its_port(pair, release):

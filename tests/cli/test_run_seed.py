@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from thorough_params import thorough_param
 
 SOUND = """
 from kidx import OffsetIndex
@@ -36,7 +35,8 @@ def said(typed):
     return run
 
 
-@pytest.mark.parametrize("profile", ["dev", thorough_param("ci")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("profile", ["dev", "ci"])
 def test_a_run_without_a_seed_is_the_same_twice_and_in_a_pipeline(said, profile):
     """Hypothesis loads its CI profile if ``CI`` is set, and uses an existing database."""
     first = said("--profile", profile)

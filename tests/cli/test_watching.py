@@ -75,6 +75,7 @@ def test_the_units_are_valid_and_run_the_script(place):
     assert run(unit["Service"]["ExecStart"], place=place).returncode == 0
 
 
+@pytest.mark.thorough
 def test_commands_for_other_hosts_are_right_where_they_run(place):
     remote = re.findall(r"^ssh broker-1 '(.*)'$", PAGE, re.MULTILINE)
     assert len(remote) == 2

@@ -26,6 +26,7 @@ def test_findings_fail_where_they_are_declared(release, tmp_path):
             assert not said[test], test
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", FIXED)
 def test_findings_pass_with_their_fixes(release, tmp_path):
     said = results(release, tmp_path, fixed=True)

@@ -117,6 +117,7 @@ def test_the_torn_pairs_of_a_replicated_log_are_known(interrupter):
     assert all({"close", "truncateBelowWatermark", "truncateFully"}.intersection(pair) for pair in below), below
 
 
+@pytest.mark.thorough
 def test_a_fetch_returns_more_than_the_high_watermark_allows_in_old_releases(interrupter, tmp_path):
     case = of_log(REPLICATED, "replicated", "readBelow", "append")
     old = Interrupter("2.4.0", tmp_path / "work").interrupt(case)
@@ -124,6 +125,7 @@ def test_a_fetch_returns_more_than_the_high_watermark_allows_in_old_releases(int
     assert not interrupter.interrupt(case).violations
 
 
+@pytest.mark.thorough
 def test_a_log_whose_missing_locks_are_not_detected_is_an_error(interrupter, monkeypatch):
     monkeypatch.setattr(experiment, "APPENDS", experiment.APPENDS._replace(others="offsets"))
     monkeypatch.setattr(interrupter, "_locks_matter", False)  # another test may have searched a log

@@ -99,6 +99,7 @@ def test_every_release_equals_the_reference(releases, scratch):
     assert len({subject.implementation.class_name for group in lockstep.groups for subject in group.subjects}) == 3
 
 
+@pytest.mark.thorough
 def test_the_machine_is_clean_on_a_release_of_each_era(scratch):
     lockstep = LogLockstep([JvmLog(release) for release in ERAS], scratch)
     for number in range(4, 12):  # a seed of fourteen misses a clause

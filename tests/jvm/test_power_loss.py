@@ -187,6 +187,7 @@ def test_a_segment_that_forgets_its_syncs_loses_batches(segment_explorer):
     assert shown(replace(history, events=kept)) == {Guarantee.DURABLE}
 
 
+@pytest.mark.thorough
 def test_a_segment_after_a_power_failure_is_replayed_and_exported(segment_explorer, tmp_path):
     for number in range(3):
         segment_explorer.explore(0, number)

@@ -124,6 +124,7 @@ HOSTILE = (
 """Names of files that would be code if they were not escaped, in a literal or in a comment."""
 
 
+@pytest.mark.thorough
 def test_hostile_names_are_names_of_files_in_java(tmp_path):
     """The compiled program opens and renames exactly these files; nothing of them is executed."""
     for number, hostile in enumerate(HOSTILE):

@@ -46,6 +46,7 @@ def lockstep():
         yield make
 
 
+@pytest.mark.thorough
 def test_releases_of_every_rule_agree_with_kidx(lockstep):
     """Outcome, text, state and all four files after every step."""
     some = lockstep(*SOME)

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 from kafka_findings import patched_jars, run_tests
-from thorough_params import thorough_param
 from typer.testing import CliRunner
 
 from conformance.cli import app
@@ -96,17 +95,18 @@ def is_difference(text):
     return text.startswith("org.opentest4j.AssertionFailedError")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("machine", "name", "release", "other"),
     [
         ("log", "97e3b596615b", "3.7.2", "3.8.1"),
-        thorough_param("tiered", "616ef7613ce7", "3.9.0", "3.9.1"),
-        thorough_param("tiered", "39638d39d56d", "4.4.0", "3.7.2"),
-        thorough_param("segment", "21c4575f95c1", "4.0.0", "4.0.1"),
-        thorough_param("cleaned", "87a83200f3cc", "4.4.0", "2.8.2"),
-        thorough_param("segment", "1f6060d3ffa2", "3.6.2", "3.7.2"),
-        thorough_param("log", "3ae5099343d3", "2.4.0", "2.4.1"),
-        thorough_param("log", "788b3ec31c26", "3.9.2", "4.0.1"),
+        ("tiered", "616ef7613ce7", "3.9.0", "3.9.1"),
+        ("tiered", "39638d39d56d", "4.4.0", "3.7.2"),
+        ("segment", "21c4575f95c1", "4.0.0", "4.0.1"),
+        ("cleaned", "87a83200f3cc", "4.4.0", "2.8.2"),
+        ("segment", "1f6060d3ffa2", "3.6.2", "3.7.2"),
+        ("log", "3ae5099343d3", "2.4.0", "2.4.1"),
+        ("log", "788b3ec31c26", "3.9.2", "4.0.1"),
     ],
 )
 def test_releases_before_and_after_a_change(machine, name, release, other, tmp_path):

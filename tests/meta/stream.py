@@ -49,8 +49,10 @@ CASES: Final = {
     "times": Case("mutant:accepts-duplicate-timestamps", "time"),
     "transactions": Case("mutant:takes-equal-last-offsets", "transaction"),
     "segment": Case("mutant:latest-batch-owns-the-maximum", "segment", 10),
-    "program": Case(_exec(str(ADAPTERS / "line_index.py")), "offset", 5, ("3.9.2",)),
-    "log program": Case(_exec(str(ADAPTERS / "line_log.py"), "4.4.0", "--defect", "answers-the-target"), "log", 5),
+    "program": Case(_exec(str(ADAPTERS / "line_index.py")), "offset", 5, ("3.9.2",), thorough=True),
+    "log program": Case(
+        _exec(str(ADAPTERS / "line_log.py"), "4.4.0", "--defect", "answers-the-target"), "log", 5, thorough=True
+    ),
     "Python": Case(_OFF_BY_ONE, "offset"),
     "Kafka": Case("jvm", "offset", releases=("2.4.1", "3.9.1", "4.4.0")),
     **{

@@ -25,6 +25,7 @@ def test_a_planted_defect_is_killed_by_its_trace(name):
     assert replay(TRACES[name], [RELEASE], [implementation("--defect", name)]).verdict == "FAILED"
 
 
+@pytest.mark.thorough
 def test_the_sound_log_survives_the_traces(tmp_path):
     """There are two releases, with one process each unless it crashes."""
     for release in (RELEASE, "3.9.2"):

@@ -98,6 +98,12 @@ EMPTY = {
 NO_VERDICT = {"init", "smoke", "site", "clauses", "man", "kafka", "implementations"}
 JAVA = {"diff", "interleave", "mutate-kafka", "power-loss", "kafka infer-dialect"}
 """Commands some of whose calls load classes of Kafka."""
+SLOW = (
+    ("4.2.2", "4.3.1", "--machine", "offset", "--max-time", "0.1"),
+    ("--kafka", "4.3.1", "--max-time", "0.1"),
+    ("-i", GOOD, "--format", "offset", "--max-examples", "100000000", "--max-time", "1"),
+)
+"""Calls that begin their work before the time is over."""
 
 
 def cases() -> list:
@@ -106,6 +112,8 @@ def cases() -> list:
         for call in calls:
             java = command in JAVA and call[:2] != ("--planted", "no-such-*")
             marks = [pytest.mark.jvm] if java else []
+            if call in SLOW:
+                marks.append(pytest.mark.thorough)
             found.append(pytest.param(command, call, id=f"{command} {' '.join(call)}", marks=marks))
     return found
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from thorough_params import thorough_param
 
 from tests.meta.stream import CASES, events_of, recorded, texts
 
 RUNS = [
-    thorough_param(name, marks_too=pytest.mark.jvm)
-    if case.thorough
-    else pytest.param(name, marks=pytest.mark.jvm)
-    if case.implementation == "jvm"
-    else name
+    pytest.param(
+        name,
+        marks=[
+            *([pytest.mark.jvm] if case.implementation == "jvm" else []),
+            *([pytest.mark.thorough] if case.thorough else []),
+        ],
+    )
     for name, case in CASES.items()
 ]
 

@@ -51,6 +51,7 @@ def test_a_table_of_another_content(disk, table):
     assert frame.count() == 4
 
 
+@pytest.mark.thorough
 def test_files_of_a_dropped_table_stay(spark, disk, table):
     before = contents(disk)
     table(f"USING kafka_segments LOCATION '{disk}'")
@@ -75,6 +76,7 @@ def test_a_wrong_table_is_not_created(definition, message, spark, table):
     assert not spark.catalog.tableExists("segments_of_t")
 
 
+@pytest.mark.thorough
 def test_a_table_can_be_streamed(spark, disk, table):
     table(f"USING kafka_segments OPTIONS (path '{disk}', subscribe 't')")
     stream = spark.readStream.table("segments_of_t").select("topic", "offset")

@@ -91,6 +91,7 @@ def test_a_session_of_the_command_leaves_stderr_to_the_command(tmp_path):
     assert "log4j" in (tmp_path / "state" / "kidx" / "spark.log").read_text("utf-8")
 
 
+@pytest.mark.thorough
 def test_an_impossible_request_is_one_line(run, tmp_path):
     text = tmp_path / "text"
     text.write_text("no Parquet", "utf-8")

@@ -593,6 +593,7 @@ def test_a_crash_is_found_shrunk_and_saved(tmp_path):
     index.close()
 
 
+@pytest.mark.thorough
 def test_wrong_digits_are_a_divergence(tmp_path):
     index = ProcessIndex(command("bad/doubles"), "4.4.0")
     with pytest.raises(DivergenceError):

@@ -123,6 +123,7 @@ def test_without_the_library_a_table_does_the_work(monkeypatch):
     assert (scan_log(path, compiled=True)[0] == expected).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not COMPILED, reason="needs numba")
 def test_loaded_kernels_read_small_logs_too():
     """Any loaded kernel suffices, because loading numba takes most of the time."""

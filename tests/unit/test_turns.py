@@ -31,6 +31,7 @@ def results(events):
     return {event.release: event for event in events if isinstance(event, Result)}
 
 
+@pytest.mark.thorough
 def test_each_drawn_example_is_for_one_of_the_releases_with_the_same_rules(tmp_path):
     found = results(performed(tmp_path, INDEX, (*OF_2_4, "4.3.1"), kept=False))
     assert {release: result.examples for release, result in found.items()} == dict.fromkeys(OF_2_4, 2) | {"4.3.1": 6}
