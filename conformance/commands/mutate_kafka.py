@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -20,12 +21,15 @@ from conformance.kafka.progress import show_progress
 from conformance.runs.reproducers import write_text
 from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
-from conformance.studies.mutants.engine import EXAMPLES, Recording
+from conformance.studies.mutants.engine import EXAMPLES, KafkaTests, Recording
 from conformance.studies.mutants.page import page, shown
 from conformance.studies.mutants.replays import DRIVEN, subject_of
 from conformance.studies.mutants.sites import OPERATORS, Layer, Site, drawn
-from conformance.studies.mutants.verdicts import Header, Verdict, VerdictFile, reason_of
+from conformance.studies.mutants.verdicts import Header, Verdict, VerdictFile, read_verdicts, reason_of
 from conformance.verdict import Comparison
+
+AgainstName = StrEnum("AgainstName", [(name, name) for name in ("examples", "kafka-tests")])  # type: ignore[misc]
+_EXAMPLES = AgainstName("examples")
 
 
 def mutate_kafka_command(
@@ -51,12 +55,20 @@ def mutate_kafka_command(
     max_examples: Annotated[
         int, typer.Option(min=1, help="Drawn examples of each machine, after its regression traces.")
     ] = EXAMPLES,
+    against: Annotated[
+        AgainstName,
+        typer.Option(help="Replay the recorded examples, or execute Kafka's own unit tests of the log layer (4.3.1)."),
+    ] = _EXAMPLES,
     verdicts: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Add each verdict to this file (NDJSON) as soon as it is known; no mutant in it is run again.",
         ),
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --markdown: compare with the verdicts in this file, class by class."),
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page of the results here.")] = None,
     jobs: Annotated[
@@ -79,29 +91,28 @@ def mutate_kafka_command(
     """
     release = _release(kafka, implementation)
     machines = _known("machine", machine, tuple(DRIVEN))
-    header = Header(release, implementation, "recording", machines, max_examples, seed)
+    header = Header(release, implementation, against.value, machines, max_examples, seed)
+    if against != _EXAMPLES:
+        header = Header(release, implementation, against.value)
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         layer = Layer(subject_of(release, implementation).jars(progress))
         sites = drawn(_chosen(layer, class_name, operator), sample, seed)
         if listed:
             _list(sites, as_json=as_json)
             return 0
-        recording = Recording(header, layer, scratch, jobs or usable_cpus())
-        results = _results(recording, sites, verdicts, jobs or usable_cpus(), as_json=as_json)
+        results = _results(header, layer, sites, verdicts, scratch, jobs or usable_cpus())
     total = len(layer.sites)
     if markdown is not None:
-        words = _command(kafka, class_name, operator, sample)
-        write_text(
-            markdown,
-            page(header, results, total, f"{words} --seed {seed} --max-examples {max_examples} --markdown FILE"),
-        )
-    if not as_json:
+        words = f"{_command(kafka, class_name, operator, sample)} --seed {seed}"
+        words += f" --max-examples {max_examples}" if header.machines else f" --against {against.value}"
+        others = None if beside is None else read_verdicts(beside)
+        write_text(markdown, page(header, results, total, f"{words} --markdown FILE", others))
+    if as_json:
+        for each in results:
+            typer.echo(msgspec.json.encode(each).decode())
+    else:
         for line in shown(header, results, total):
             echo(line)
-        if recording.left_out:
-            echo(
-                f"{recording.left_out} examples are not used: the unchanged classes differ from kidx in a tolerated way"
-            )
     return _settle(results, allow_incomplete=allow_incomplete)
 
 
@@ -121,20 +132,24 @@ def _release(kafka: list[str] | None, implementation: str) -> str:
 
 
 def _results(
-    recording: Recording, sites: Sequence[Site], path: Path | None, jobs: int, *, as_json: bool
+    header: Header, layer: Layer, sites: Sequence[Site], path: Path | None, scratch: Path, jobs: int
 ) -> list[Verdict]:
     """Return the verdicts in the order of the sites; new ones are added to the file."""
-    with VerdictFile(path, recording.header) if path is not None else nullcontext() as file:
+    with VerdictFile(path, header) if path is not None else nullcontext() as file:
         found = {} if file is None else dict(file.verdicts)
-        for verdict in recording.verdicts([site for site in sites if site.name not in found], jobs):
-            found[verdict.site] = verdict
-            if file is not None:
-                file.add(verdict)
-    results = [found[site.name] for site in sites]
-    if as_json:
-        for each in results:
-            typer.echo(msgspec.json.encode(each).decode())
-    return results
+        left = [site for site in sites if site.name not in found]
+        if left:
+            recorded = header.against == _EXAMPLES
+            killers = Recording(header, layer, scratch, jobs) if recorded else KafkaTests(header, layer, scratch)
+            if killers.left_out:
+                typer.echo(
+                    f"{killers.left_out} examples or tests are not used: the unchanged classes fail them", err=True
+                )
+            for verdict in killers.verdicts(left, jobs):
+                found[verdict.site] = verdict
+                if file is not None:
+                    file.add(verdict)
+    return [found[site.name] for site in sites]
 
 
 def _settle(results: Sequence[Verdict], *, allow_incomplete: bool) -> int:

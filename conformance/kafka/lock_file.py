@@ -50,6 +50,17 @@ TOOLS = {
     },
     # Runs the JUnit tests that replay --export writes, as the reader of a bug report would.
     "junit": "org.junit.platform:junit-platform-console-standalone:1.11.4",
+    # Kafka's own unit tests of its log layer, and the libraries that they need.
+    **{
+        f"{name}-tests-4.3.1": f"org.apache.kafka:{name}:4.3.1:test"
+        for name in ("kafka-clients", "kafka-server-common", "kafka-server", "kafka-metadata", "kafka_2.13")
+    },
+    "mockito": "org.mockito:mockito-core:5.20.0",
+    "mockito-junit": "org.mockito:mockito-junit-jupiter:5.20.0",
+    "byte-buddy": "net.bytebuddy:byte-buddy:1.17.7",
+    "byte-buddy-agent": "net.bytebuddy:byte-buddy-agent:1.17.7",
+    "objenesis": "org.objenesis:objenesis:3.3",
+    "hamcrest": "org.hamcrest:hamcrest:2.2",
     # Spark's own Kafka source, which also runs on later releases of Spark; kafka-clients comes from a release.
     "connector": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
     "connector-tokens": "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",

@@ -1,6 +1,7 @@
 """Mutants of Kafka's bytecode: changes of a small class, known kills and a survivor, hangs, crashes, resumption."""
 
 import json
+from functools import partial
 
 import msgspec
 import pytest
@@ -11,12 +12,14 @@ from conformance.implementations.jvm.driver import compiled_classes, driver_clas
 from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
 from conformance.studies.mutants.engine import Recording
+from conformance.studies.mutants.kafka_tests import UnitTests, survey
+from conformance.studies.mutants.page import page
 from conformance.studies.mutants.replays import CRASHED, Replayer, Subject, Unloadable, replay_all
 from conformance.studies.mutants.sites import Layer, drawn
 from conformance.studies.mutants.verdicts import Header, Verdict, VerdictFile, load_reasons, score_of
 
 RELEASE = "4.3.1"
-HEADER = Header(RELEASE, "jvm", "recording", ("offset",), 10, 0)
+HEADER = Header(RELEASE, "jvm", "examples", ("offset",), 10, 0)
 SMALL = """
 public class Small {
     static int calls;
@@ -139,7 +142,7 @@ def test_a_mutant_that_hangs_crashes_or_is_rejected_costs_no_other(recording, la
         ("is rejected", ({file: b"no class"}, numbers)),
         ("is unchanged", ({}, numbers)),
     ]
-    found = {name: result for name, result, _ in replay_all(recording.subject, recording.path, tasks, 1, patience=2)}
+    found = {name: result for name, result, _ in replay_all(recording._open, tasks, 1, patience=2)}
     assert found["halts"] == CRASHED
     assert found["loops"].how == "hangs"
     assert isinstance(found["is rejected"], Unloadable)
@@ -148,7 +151,7 @@ def test_a_mutant_that_hangs_crashes_or_is_rejected_costs_no_other(recording, la
 
 def test_an_error_of_the_harness_is_no_kill(recording):
     with pytest.raises(ToolError, match=r"(?s)the replay of no machine has failed.*KeyError"):
-        list(replay_all(recording.subject, recording.path, [("no machine", ({}, [("nothing", (0,))]))], 1))
+        list(replay_all(recording._open, [("no machine", ({}, [("nothing", (0,))]))], 1))
 
 
 def test_a_replay_compares_every_reply_with_the_recording(recording, tmp_path):
@@ -164,6 +167,52 @@ def test_a_replay_compares_every_reply_with_the_recording(recording, tmp_path):
     changed = tmp_path / "changed"
     changed.write_bytes(data)
     assert Replayer(recording.subject, changed, tmp_path / "scratch").first_difference(everything) is not None
+
+
+@pytest.mark.thorough
+def test_a_mutant_is_killed_by_a_unit_test_of_kafka_that_reaches_it(layer, tmp_path):
+    subject, (watched, marks) = Subject(RELEASE, None), layer.watched()
+    tests = ["org.apache.kafka.storage.internals.log.OffsetIndexTest"]
+    rows = survey(subject, watched, len(marks), tmp_path / "survey", tests)
+    assert len(rows) > 10
+    assert not any(fails for _, fails, _ in rows)
+    reached = {marks[place].name for _, _, places in rows for place in places if marks[place] is not None}
+    assert "OffsetIndex.truncateTo() call #2" in reached
+    assert not any(name.startswith("UnifiedLog.") for name in reached)
+    methods, everything = tuple(row[0] for row in rows), [("OffsetIndexTest", range(len(rows)))]
+    (site,) = [site for site in layer.sites if site.name == "OffsetIndex.truncateTo() call #2"]
+    tasks = [("changed", (layer.changed(site), everything)), ("unchanged", ({}, everything))]
+    found = {name: result for name, result, _ in replay_all(partial(opened, subject, methods, tmp_path), tasks, 1)}
+    assert found["unchanged"] is None
+    assert found["changed"].how == "fails"
+    assert "OffsetIndexTest" in methods[found["changed"].example]
+    with pytest.raises(ToolError, match=r"no test jars of Kafka 3\.9\.2 are locked"):
+        survey(Subject("3.9.2", None), {}, 0, tmp_path)
+
+
+def opened(subject, methods, directory, name):
+    return UnitTests(subject, methods, directory / name)
+
+
+def decided(site, verdict):
+    return Verdict(site, "call", "no c", 1, verdict, 1, 0)
+
+
+def test_a_comparison_counts_what_each_has_killed_alone():
+    mine, others = (
+        [Verdict(f"A.{n}() call", "call", "no c", 1, v, 1, 0) for n, v in each.items()] for each in COMPARED
+    )
+    others = {each.site: each for each in others}
+    text = page(HEADER, mine, 9, "conformance mutate-kafka", others)
+    assert "| `A` | 3 | 2 | 2 | 1 | 1 |" in text
+    assert "| all | 3 | 2 | 2 | 1 | 1 |" in text
+    assert "Killed by the others alone:\n\n- `A.c() call`" in text
+
+
+COMPARED = (
+    {"a": "killed", "b": "killed", "c": "survived", "d": "could-not-run", "e": "killed"},
+    {"a": "killed", "b": "survived", "c": "killed", "d": "killed"},
+)
 
 
 def test_a_sample_has_a_share_of_every_class_and_follows_from_its_seed(layer):

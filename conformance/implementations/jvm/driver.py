@@ -35,6 +35,8 @@ _JAVA = files(__package__) / "java"
 SOURCES = _JAVA / "conformance"
 BESIDE_KAFKA = _JAVA / "tiers"
 """Sources of classes that Kafka's class loader loads, because they use members of Kafka's package."""
+WITH_JUNIT = _JAVA / "junit"
+"""Sources of classes that execute Kafka's own tests."""
 ASM = ("asm", "asm-tree")
 """Jars that our Java package is compiled against, in addition to Java's own classes."""
 
@@ -112,13 +114,13 @@ def compiled_classes() -> Path:
     return _compiled(SOURCES)
 
 
-def compiled_against(jars: Sequence[Path]) -> Path:
+def compiled_against(jars: Sequence[Path], sources: Traversable = BESIDE_KAFKA) -> Path:
     """Return the directory with the classes that Kafka's class loader loads, compiled against jars.
 
     Raises:
         ToolError: As :func:`driver_class`.
     """
-    return _compiled(BESIDE_KAFKA, jars)
+    return _compiled(sources, jars)
 
 
 def _compiled(directory: Traversable, jars: Sequence[Path] = ()) -> Path:

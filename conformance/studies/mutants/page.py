@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.report import markdown_escape
 from conformance.studies.mutants.verdicts import Header, Score, Verdict, reason_of, score_of, scores_by
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def headline(header: Header, verdicts: Sequence[Verdict], sites: int) -> str:
@@ -40,23 +37,31 @@ def shown(header: Header, verdicts: Sequence[Verdict], sites: int) -> Iterator[s
     yield headline(header, verdicts, sites)
 
 
-def page(header: Header, verdicts: Sequence[Verdict], sites: int, command: str) -> str:
-    """Return a Markdown page of the results."""
+def page(
+    header: Header, verdicts: Sequence[Verdict], sites: int, command: str, others: Mapping[str, Verdict] | None = None
+) -> str:
+    """Return a Markdown page of the results.
+
+    Args:
+        header: what the verdicts depend on.
+        verdicts: the verdicts.
+        sites: number of all mutants of the classes.
+        command: command that writes the page.
+        others: verdicts of other examples or tests by site, for a comparison of the mutants that both have decided.
+    """
     lines = [
         f"# Mutants of Kafka {header.release}",
         "",
         f"`{command}` prints this page.",
         "",
-        "A mutant is Kafka's log layer with one changed instruction. It is killed by the first recorded example in",
-        "which a reply, a state or a file differs, or that hangs or crashes Java. The examples are the regression",
-        f"traces of the machines ({', '.join(header.machines)}) and {header.examples} drawn examples of each,",
-        f"seed {header.seed}.",
+        *_introduction(header),
         "",
         f"{headline(header, verdicts, sites)}.",
         "",
         *_table("class", scores_by(verdicts, "class_name")),
         "",
         *_table("operator", scores_by(verdicts, "operator")),
+        *(_comparison(verdicts, others) if others else []),
     ]
     survivors = [each for each in verdicts if each.verdict == "survived"]
     titles = (("Survivors", None), ("Out of scope", "out-of-scope"), ("Equivalent", "equivalent"))
@@ -71,6 +76,20 @@ def page(header: Header, verdicts: Sequence[Verdict], sites: int, command: str) 
     return "\n".join(lines) + "\n"
 
 
+def _introduction(header: Header) -> list[str]:
+    if header.against == "kafka-tests":
+        return [
+            "A mutant is Kafka's log layer with one changed instruction. It is killed by the first of Kafka's own unit",
+            "tests that fails, hangs or crashes Java.",
+        ]
+    return [
+        "A mutant is Kafka's log layer with one changed instruction. It is killed by the first recorded example in",
+        "which a reply, a state or a file differs, or that hangs or crashes Java. The examples are the regression",
+        f"traces of the machines ({', '.join(header.machines)}) and {header.examples} drawn examples of each,",
+        f"seed {header.seed}.",
+    ]
+
+
 def _table(name: str, scores: Mapping[str, Score]) -> list[str]:
     rows = [
         [f"`{key}`", str(each.killed), str(each.open), str(each.excused), str(each.could_not_run), each.text]
@@ -78,6 +97,31 @@ def _table(name: str, scores: Mapping[str, Score]) -> list[str]:
     ]
     head = [name, "killed", "survive", "with a reason", "could not run", "killed without a reason to survive"]
     return markdown_escape.table(head, rows, numbers=1)
+
+
+def _comparison(verdicts: Sequence[Verdict], others: Mapping[str, Verdict]) -> list[str]:
+    """Return a table of the mutants without a reason to survive that both have decided, by class."""
+    both = [
+        (each, others[each.site])
+        for each in verdicts
+        if each.site in others and "could-not-run" not in (each.verdict, others[each.site].verdict)
+    ]
+    both = [pair for pair in both if reason_of(pair[0]) is None or "killed" in (pair[0].verdict, pair[1].verdict)]
+    names = sorted({each.class_name for each, _ in both})
+    rows = [_compared(f"`{name}`", [pair for pair in both if pair[0].class_name == name]) for name in names]
+    head = ["class", "mutants", "killed here", "killed by the others", "here alone", "by the others alone"]
+    lines = ["", "## Compared", "", *markdown_escape.table(head, [*rows, _compared("all", both)], numbers=1)]
+    missed = [each for each, other in both if each.verdict == "survived" and other.verdict == "killed"]
+    if missed:
+        lines += ["", "Killed by the others alone:", "", *(f"- {markdown_escape.code(each.site)}" for each in missed)]
+    return lines
+
+
+def _compared(name: str, pairs: Sequence[tuple[Verdict, Verdict]]) -> list[str]:
+    kills = Counter((mine.verdict == "killed", other.verdict == "killed") for mine, other in pairs)
+    here, others = kills[True, False], kills[False, True]
+    numbers = (len(pairs), kills[True, True] + here, kills[True, True] + others, here, others)
+    return [name, *map(str, numbers)]
 
 
 def _survivors(rows: Sequence[Verdict], *, with_reason: bool) -> list[str]:

@@ -12,10 +12,10 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from conformance.errors import ToolError
 from conformance.implementations.forms import directory_of
@@ -86,7 +86,7 @@ class Difference(NamedTuple):
     Attributes:
         example: number of the example; -1 if none was in progress.
         step: number of the first step that differs, from 0; -1 if it is unknown.
-        how: ``differs``, ``hangs``, ``crashes``, or the error that ended the replay.
+        how: ``differs``, ``fails``, ``hangs``, ``crashes``, or the error that ended the replay.
     """
 
     example: int
@@ -108,7 +108,44 @@ Found = Difference | Unloadable | None
 CRASHED: Final = Difference(-1, -1, "crashes")
 Task = tuple[Mapping[str, bytes], Sequence[tuple[str, Sequence[int]]]]
 """Changed class files by name, and the examples of each machine, in the order of replay."""
+OpenReplay = Callable[[str], "Replay"]
+"""Function that returns the replay of a worker of that name; workers receive it, so it can be pickled."""
 _NO_TASK: Final[Task] = ({}, ())
+
+
+class Replay(Protocol):
+    """Examples or tests that kill mutants, executed in one process."""
+
+    def executing(self) -> int:
+        """Return a number that changes with every example or test; another thread may call this."""
+
+    def first_difference(self, task: Task) -> Found:
+        """Execute examples or tests with changed classes until one differs or fails."""
+
+
+class MutantClasses:
+    """Class loaders of mutants, which share the third-party classes.
+
+    Args:
+        jars: class path; Kafka's own jars are loaded for each mutant.
+        libraries: further jars and directories for all mutants.
+
+    Attributes:
+        others: loader of what the mutants share.
+    """
+
+    def __init__(self, jars: Sequence[Path], libraries: Sequence[Path] = ()) -> None:
+        jpype = start_jvm()
+        self._strings = jpype.JArray(jpype.JString)
+        self._arrays = jpype.JArray(jpype.JArray(jpype.JByte))
+        own = [jar for jar in jars if jar.name.startswith("kafka")]
+        self._jars = driver_class("MutantLoader$Jars")(self._strings([str(jar) for jar in own]))
+        self.others = class_loader([*libraries, *(jar for jar in jars if jar not in own)])
+
+    def loader(self, changed: Mapping[str, bytes]) -> Any:
+        """Return a loader of Kafka's classes, some of them changed."""
+        files = self._arrays([java_bytes(data) for data in changed.values()])
+        return driver_class("MutantLoader")(self._jars, self.others, self._strings(list(changed)), files)
 
 
 class Replayer:
@@ -123,22 +160,13 @@ class Replayer:
     def __init__(self, subject: Subject, recording: Path, scratch: Path) -> None:
         self._subject, self._scratch = subject, scratch
         jpype = start_jvm()
-        self._strings = jpype.JArray(jpype.JString)
-        self._arrays = jpype.JArray(jpype.JArray(jpype.JByte))
         self._ints = jpype.JArray(jpype.JInt)
-        jars = subject.jars()
-        own = [jar for jar in jars if jar.name.startswith("kafka")]
-        self._jars = driver_class("MutantLoader$Jars")(self._strings([str(jar) for jar in own]))
-        self._others = class_loader([jar for jar in jars if jar not in own])
+        self._classes = MutantClasses(subject.jars())
         self._replays = driver_class("Replays")(str(recording))
 
     def executing(self) -> int:
         """Return the number of the example in progress; another thread may call this."""
         return int(self._replays.executing())
-
-    def _loader(self, changed: Mapping[str, bytes]) -> Any:
-        files = self._arrays([java_bytes(data) for data in changed.values()])
-        return driver_class("MutantLoader")(self._jars, self._others, self._strings(list(changed)), files)
 
     def _member(self, machine: str, loader: Any) -> JvmClasses[Any]:
         member = DRIVEN[machine](self._subject.release, None, self._subject.build, loader)
@@ -148,7 +176,7 @@ class Replayer:
     def first_difference(self, task: Task) -> Found:
         """Replay examples with changed classes until one differs."""
         changed, examples = task
-        loader = self._loader(changed)
+        loader = self._classes.loader(changed)
         rejected = loader.unloadable()
         if rejected is not None:
             return Unloadable(str(rejected))
@@ -168,7 +196,7 @@ class Replayer:
         self, watched: Mapping[str, bytes], examples: Mapping[str, Sequence[int]], places: int
     ) -> Iterator[tuple[int, bool, list[int]]]:
         """Replay examples with watched classes; yield number, True if it differs, and the places that it reached."""
-        loader = self._loader(watched)
+        loader = self._classes.loader(watched)
         for machine, chosen in examples.items():
             member = self._member(machine, loader)
             rows = list(
@@ -187,10 +215,10 @@ class Replayer:
 class _Worker:
     """Worker process, with the mutant that it replays."""
 
-    def __init__(self, *about: Any) -> None:
+    def __init__(self, open_replay: OpenReplay, patience: float) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, there = context.Pipe()
-        self._process = context.Process(target=_work, args=(there, *about), daemon=True)
+        self._process = context.Process(target=_work, args=(there, open_replay, patience), daemon=True)
         start_quietly(self._process)
         there.close()
         self.mutants = 0
@@ -231,9 +259,15 @@ class _Worker:
 
 
 def replay_all(
-    subject: Subject, recording: Path, tasks: Iterable[tuple[str, Task]], jobs: int, patience: float = PATIENCE
+    open_replay: OpenReplay, tasks: Iterable[tuple[str, Task]], jobs: int, patience: float = PATIENCE
 ) -> Iterator[tuple[str, Found, float]]:
     """Replay the examples of each mutant in worker processes; yield its name, the result, and seconds.
+
+    Args:
+        open_replay: function that each worker calls.
+        tasks: name and task of each mutant.
+        jobs: maximum number of workers.
+        patience: seconds without progress after which a mutant hangs.
 
     Raises:
         ToolError: a replay has failed, for no reason of the mutant.
@@ -246,7 +280,7 @@ def replay_all(
     try:
         while True:
             while len(busy) < jobs and (following := again.pop() if again else next(left, None)) is not None:
-                worker = idle.pop() if idle else _Worker(subject, recording, patience)
+                worker = idle.pop() if idle else _Worker(open_replay, patience)
                 worker.begin(*following)
                 busy[worker.pipe] = worker
             if not busy:
@@ -265,16 +299,16 @@ def replay_all(
             worker.end()
 
 
-def _work(pipe: Connection, subject: Subject, recording: Path, patience: float) -> None:
+def _work(pipe: Connection, open_replay: OpenReplay, patience: float) -> None:
     """Replay mutants until the pipe is closed; send the traceback of an error of the harness itself."""
     begin_worker()
     try:
-        _replay_tasks(pipe, Replayer(subject, recording, recording.parent / f"worker-{os.getpid()}"), patience)
+        _replay_tasks(pipe, open_replay(f"worker-{os.getpid()}"), patience)
     except Exception:  # noqa: BLE001 -- whatever it is, it must not count as a crash of the mutant
         pipe.send((traceback.format_exc(), True))
 
 
-def _replay_tasks(pipe: Connection, replayer: Replayer, patience: float) -> None:
+def _replay_tasks(pipe: Connection, replayer: Replay, patience: float) -> None:
     """Replay mutants until the pipe is closed; end this process if one hangs."""
     turn = 0
 

@@ -95,16 +95,16 @@ class Layer:
                     name = base if known[base] == 1 else f"{base} #{known[base]}"
                     self.sites.append(Site(name, file, number, operator, change, int(line)))
 
-    def changed(self, site: Site) -> dict[str, Any]:
+    def changed(self, site: Site) -> dict[str, bytes]:
         """Return the class file with a site changed, by its name."""
-        return {site.file: self._files[site.file].changed(site.number)}
+        return {site.file: bytes(self._files[site.file].changed(site.number))}
 
-    def watched(self) -> tuple[dict[str, Any], list[Site | None]]:
+    def watched(self) -> tuple[dict[str, bytes], list[Site | None]]:
         """Return all class files with a mark before each site, and the site of each mark; None for one out of scope."""
         sites = {(site.file, site.number): site for site in self.sites}
-        marks, files = list[Site | None](), {}
+        marks, files = list[Site | None](), dict[str, bytes]()
         for file, found in self._files.items():
-            files[file] = found.watched(len(marks))
+            files[file] = bytes(found.watched(len(marks)))
             marks += [sites.get((file, number)) for number in range(len(found.rows()))]
         return files, marks
 

@@ -27,7 +27,7 @@ class Header(msgspec.Struct, frozen=True):
     Attributes:
         release: release of the classes.
         implementation: ``jvm``, or ``jvm:DIR`` of a build.
-        against: ``recording`` for the recorded examples.
+        against: ``examples`` for the recorded examples, or ``kafka-tests`` for Kafka's own unit tests.
         machines: machines of the recorded examples.
         examples: drawn examples of each machine.
         seed: random seed of the examples.
@@ -36,9 +36,9 @@ class Header(msgspec.Struct, frozen=True):
     release: str
     implementation: str
     against: str
-    machines: tuple[str, ...]
-    examples: int
-    seed: int
+    machines: tuple[str, ...] = ()
+    examples: int = 0
+    seed: int = 0
     format: Literal["kidx-mutants"] = "kidx-mutants"
     version: Literal[1] = 1
 
@@ -54,8 +54,8 @@ class Verdict(msgspec.Struct, frozen=True):
         verdict: ``could-not-run`` if Java rejects the class: neither killed nor survived.
         how: how it was killed (``differs``, ``hangs``, ``crashes``, or an error), or why it could not run; empty for a
             survivor.
-        machine: machine of the example that killed it.
-        example: id of the regression trace or number of the drawn example.
+        machine: machine of the example that killed it, or class of the test.
+        example: id of the regression trace, number of the drawn example, or name of the test.
         step: step that differs, from 1, with its operation.
         reached: number of recorded examples that reach the place.
         seconds: duration of the replay.
@@ -84,21 +84,21 @@ class Reason(msgspec.Struct, frozen=True):
 
     Attributes:
         site: pattern of names of places.
-        operator: pattern of kinds of changes.
+        change: pattern of changes.
         kind: ``equivalent`` if no caller can see the change; else ``out-of-scope``.
         why: the reason.
         seen_by: who could see an out-of-scope change; empty for an equivalent one.
     """
 
-    site: str
     why: str
     kind: Literal["equivalent", "out-of-scope"]
-    operator: str = "*"
+    site: str = "*"
+    change: str = "*"
     seen_by: str = ""
 
     def covers(self, verdict: Verdict) -> bool:
         """Return True if a mutant matches."""
-        return fnmatchcase(verdict.site, self.site) and fnmatchcase(verdict.operator, self.operator)
+        return fnmatchcase(verdict.site, self.site) and fnmatchcase(verdict.change, self.change)
 
 
 @cache
@@ -153,6 +153,21 @@ def scores_by(verdicts: Sequence[Verdict], attribute: str) -> Mapping[str, Score
     """Return the counts for each value of an attribute of the verdicts, in alphabetical order."""
     values = sorted({getattr(each, attribute) for each in verdicts})
     return {value: score_of([each for each in verdicts if getattr(each, attribute) == value]) for value in values}
+
+
+def read_verdicts(path: Path) -> dict[str, Verdict]:
+    """Return the verdicts in a file, by site.
+
+    Raises:
+        ToolError: the file cannot be read.
+    """
+    try:
+        lines = path.read_bytes().splitlines()[1:]
+        return {each.site: each for each in (msgspec.json.decode(line, type=Verdict) for line in lines)}
+    except OSError as error:
+        raise ToolError(f"cannot read the file of verdicts {path}: {error.strerror or error}") from error
+    except msgspec.MsgspecError as error:
+        raise ToolError(f"{path} is no file of verdicts of conformance mutate-kafka: {error}") from error
 
 
 class VerdictFile:
