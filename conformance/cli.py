@@ -44,31 +44,45 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run_command)
-app.command("init")(init.init_command)
-app.command("smoke")(smoke.smoke_command)
-app.command("replay")(replay.replay_command)
-app.command("report")(report.report_command)
-app.command("scoreboard")(scoreboard.scoreboard_command)
-app.command("site")(site.site_command)
-app.command("clauses")(clauses.clauses_command)
-app.command("record-golden")(record_golden.record_golden_command)
-app.command("fuzz")(fuzz.fuzz_command)
-app.command("diff")(diff.diff_command)
-app.command("cluster")(cluster.cluster_command)
-app.command("corrupt")(corrupt.corrupt_command)
-app.command("damage")(damage.damage_command)
-app.command("tiers")(tiers.tiers_command)
-app.command("vectors")(vectors.vectors_command)
-app.command("mutate")(mutate.mutate_command)
-app.command("mutate-kafka")(mutate_kafka.mutate_kafka_command)
-app.command("known-bugs")(known_bugs.known_bugs_command)
-app.command("exhaustive")(exhaustive.exhaustive_command)
-app.command(INTERLEAVE.name)(study.command_of(INTERLEAVE))
-app.command(POWER_LOSS.name)(study.command_of(POWER_LOSS))
-app.command("man", help=(manual.man_command.__doc__ or "").replace("kidx man", "conformance man"))(manual.man_command)
-app.add_typer(kafka.app, name="kafka")
-app.add_typer(implementations.app, name="implementations")
+_COMMANDS = {
+    "Test yours": {
+        "init": init.init_command,
+        "smoke": smoke.smoke_command,
+        "run": run.run_command,
+        "replay": replay.replay_command,
+        "fuzz": fuzz.fuzz_command,
+        "exhaustive": exhaustive.exhaustive_command,
+        "vectors": vectors.vectors_command,
+    },
+    "Kafka's releases": {
+        "diff": diff.diff_command,
+        "damage": damage.damage_command,
+        "corrupt": corrupt.corrupt_command,
+        POWER_LOSS.name: study.command_of(POWER_LOSS),
+        INTERLEAVE.name: study.command_of(INTERLEAVE),
+        "cluster": cluster.cluster_command,
+        "tiers": tiers.tiers_command,
+        "record-golden": record_golden.record_golden_command,
+    },
+    "Evidence": {
+        "mutate": mutate.mutate_command,
+        "mutate-kafka": mutate_kafka.mutate_kafka_command,
+        "known-bugs": known_bugs.known_bugs_command,
+    },
+    "Pages": {
+        "clauses": clauses.clauses_command,
+        "report": report.report_command,
+        "scoreboard": scoreboard.scoreboard_command,
+        "site": site.site_command,
+    },
+}
+for _panel, _functions in _COMMANDS.items():
+    for _name, _function in _functions.items():
+        app.command(_name, rich_help_panel=_panel)(_function)
+_MAN = (manual.man_command.__doc__ or "").replace("kidx man", "conformance man")
+app.command("man", help=_MAN, rich_help_panel="Pages")(manual.man_command)
+app.add_typer(implementations.app, name="implementations", rich_help_panel="Test yours")
+app.add_typer(kafka.app, name="kafka", rich_help_panel="Kafka's releases")
 
 
 @app.callback()

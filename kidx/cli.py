@@ -19,16 +19,20 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("demo")(demo.demo_command)
-app.command("dump")(dump.dump_command)
-app.command("lookup")(lookup.lookup_command)
-app.command("rebuild")(rebuild.rebuild_command)
-app.command("verify")(verify.verify_command)
-app.command("repair")(repair.repair_command)
-app.command("explain")(explain.explain_command)
-app.command("compare-replicas")(replicas.replicas_command)
-app.command("compare")(trends.trends_command)
-app.command("man")(manual.man_command)
+_COMMANDS = {
+    "Find out": {
+        "verify": verify.verify_command,
+        "lookup": lookup.lookup_command,
+        "explain": explain.explain_command,
+        "compare-replicas": replicas.replicas_command,
+        "dump": dump.dump_command,
+    },
+    "Repair": {"repair": repair.repair_command, "rebuild": rebuild.rebuild_command},
+    "More": {"demo": demo.demo_command, "compare": trends.trends_command, "man": manual.man_command},
+}
+for _panel, _functions in _COMMANDS.items():
+    for _name, _function in _functions.items():
+        app.command(_name, rich_help_panel=_panel)(_function)
 
 
 @app.callback()

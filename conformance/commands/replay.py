@@ -71,7 +71,7 @@ def replay_command(
 
     With `--each` the command prints one line for every build; exit code 1 if one is FAILED, else 2 if one is ERROR.
 
-    Example: `conformance replay 5f0c2a9be31d --kafka 4.4.0`
+    Example: `conformance replay log-cc64cea2742d`
     """
     places = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
     recorded = find_trace(trace, places)

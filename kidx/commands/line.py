@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from kidx.commands.help import simplify
 from kidx.errors import ToolError
 from kidx.printable import json_text, printable, printable_lines
 from kidx.signals import SignalledError, raised_signals
@@ -116,7 +117,9 @@ def run_app(app: typer.Typer, name: str) -> NoReturn:
             stream.reconfigure(errors="backslashreplace")
     try:
         with raised_signals(), watched_output():
-            code = app(standalone_mode=False)
+            command: Any = typer.main.get_command(app)
+            simplify(command)
+            code = command(standalone_mode=False)
             sys.stdout.flush()
     except SignalledError as signalled:
         _complain(name, str(signalled))

@@ -34,10 +34,16 @@ def lookup_command(
     ] = None,
     timestamp: Annotated[
         str | None,
-        typer.Option(metavar="T", help="The first record at or after this time: milliseconds or a date, in UTC."),
+        typer.Option(metavar="T", hidden=True, help="Former name of --time."),
     ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", metavar="NAME|T", help=f"{', '.join(TARGETS)}; or a time.")
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="T",
+            help="The first record at or after this time: milliseconds, or a date, in UTC if it names no zone. Also "
+            f"{', '.join(TARGETS)}.",
+        ),
     ] = None,
     targets: Annotated[
         str | None, typer.Option("--targets", metavar="FILE|-", help="One time per line; - is standard input.")
@@ -52,19 +58,19 @@ def lookup_command(
     result points past its log, and results may be wrong. With --remote the older segments are searched in remote
     storage, as a broker with tiered storage does.
 
-    Example: kidx lookup /data/orders-0 --kafka 3.9.2 --timestamp 1700000000000 --explain
+    Example: kidx lookup /data/orders-0 --kafka 3.9.2 --time 2023-11-14T22:13:20Z --explain
     """
     dialect = resolve_dialect(release)
     given = [
         name
         for name, value in zip(
-            ("--offset", "--timestamp", "--time", "--targets"), (offset, timestamp, time, targets), strict=True
+            ("--offset", "--time", "--timestamp", "--targets"), (offset, time, timestamp, targets), strict=True
         )
         if value is not None
     ]
     if len(given) != 1:
         names = " and ".join(given) or "none"
-        raise ToolError(f"exactly one of --offset, --timestamp, --time and --targets is required, not {names}")
+        raise ToolError(f"exactly one of --offset, --time and --targets is required, not {names}")
     from kidx.lookup import ReadOnlyLog, TieredLog, explain_offset  # noqa: PLC0415 -- keeps --help quick
 
     requested = _requested(dialect, timestamp, time, targets)

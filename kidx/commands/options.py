@@ -17,6 +17,11 @@ ReleaseOption = Annotated[
     typer.Option("--kafka", metavar="RELEASE", help=f"Kafka release whose rules apply; {NEWEST} if not given."),
 ]
 
+WrittenReleaseOption = Annotated[
+    str | None,
+    typer.Option("--kafka", metavar="RELEASE", help="The broker's release; files are written as its recovery does."),
+]
+
 RemoteOption = Annotated[
     str | None,
     typer.Option(
@@ -47,6 +52,20 @@ def resolve_dialect(release: str | None) -> Dialect:
     if release is not None and release not in DIALECTS:
         raise ToolError(unknown_release(release))
     return DIALECTS[release or NEWEST]
+
+
+def required_dialect(release: str | None, command: str) -> Dialect:
+    """Return the dialect of ``--kafka`` for a command that writes.
+
+    Raises:
+        ToolError: no release was given, or an unknown one.
+    """
+    if release is None:
+        raise ToolError(
+            f"{command} requires --kafka RELEASE, the broker's release: it writes files as that release does, and "
+            "no file of a log directory names the release"
+        )
+    return resolve_dialect(release)
 
 
 def unknown_release(release: str) -> str:

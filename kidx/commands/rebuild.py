@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, resolve_dialect
+from kidx.commands.options import WrittenReleaseOption, required_dialect
 from kidx.discovery import INDEX_SUFFIXES, discover
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
@@ -35,7 +35,7 @@ def rebuild_command(
         typer.Option("--in-place", help="Next to the log, keeping the old files as .old. The broker must be down."),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="With --out: overwrite existing index files.")] = False,
-    release: ReleaseOption = None,
+    release: WrittenReleaseOption = None,
     index_interval_bytes: Annotated[
         int | None,
         typer.Option(min=0, max=INT_MAX, metavar="N", help="The topic's index.interval.bytes; inferred if not given."),
@@ -53,7 +53,7 @@ def rebuild_command(
     """
     if (out is None) == (not in_place):
         raise ToolError("either --out DIR or --in-place is required, not both")
-    dialect = resolve_dialect(release)
+    dialect = required_dialect(release, "rebuild")
     if force and in_place:
         raise ToolError("--force requires --out; --in-place keeps the old files")
     logs = _logs(paths)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, resolve_dialect
+from kidx.commands.options import WrittenReleaseOption, required_dialect
 from kidx.discovery import INDEX_SUFFIXES
 from kidx.errors import ToolError
 from kidx.java_numbers import INT_MAX
@@ -25,7 +25,7 @@ def repair_command(
         list[str], typer.Argument(metavar="PATH ...", help="Segments, partitions or log directories, as for verify.")
     ],
     *,
-    release: ReleaseOption = None,
+    release: WrittenReleaseOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing; print what would be done. A broker may be running.")
     ] = False,
@@ -55,7 +55,7 @@ def repair_command(
 
     Example: kidx repair /var/lib/kafka/data --kafka 3.9.2 --dry-run
     """
-    dialect = None if release is None else resolve_dialect(release)
+    dialect = required_dialect(release, "repair")
     from kidx.repair import repair_paths  # noqa: PLC0415 -- numpy is only loaded to work
     from kidx.verify.progress import verify_with_progress  # noqa: PLC0415
 
@@ -72,14 +72,14 @@ def repair_command(
     if as_json:
         say_json(result.to_json())
     else:
-        _print(result, paths, release, quiet=quiet)
+        _print(result, paths, dialect.release, quiet=quiet)
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError("no file could be read; the output lists the reasons")
     return result.exit_code
 
 
-def _print(result: Repair, paths: list[str], release: str | None, *, quiet: bool) -> None:
+def _print(result: Repair, paths: list[str], release: str, *, quiet: bool) -> None:
     if not quiet:
         say(*(_line(change, dry_run=result.dry_run) for change in result.changes))
     say(*(f"remains    {fault.path}: {fault.reason}" for fault in result.remaining))
@@ -87,7 +87,7 @@ def _print(result: Repair, paths: list[str], release: str | None, *, quiet: bool
     complain(*(f"kidx: warning: a broker is running with {held}; stop it before the repair" for held in result.held))
     say(_last_line(result))
     if result.dry_run and result.changes and not quiet:
-        words = ["kidx", "repair", *map(shell_word, paths), *(("--kafka", release) if release else ())]
+        words = ["kidx", "repair", *map(shell_word, paths), "--kafka", release]
         say(f"next: {' '.join(words)}")
 
 

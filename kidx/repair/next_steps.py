@@ -122,12 +122,12 @@ def advice(
     names = ", ".join(map(str, directories[:_NAMED]))
     reason = f"{found} of {names}{more} can be rebuilt from {sources}"
     targets: Sequence[str | os.PathLike[str]] = directories if len(directories) <= _NAMED else asked
-    words = ["kidx", "repair", *map(shell_word, targets), *(("--kafka", release) if release else ())]
+    words = ["kidx", "repair", *map(shell_word, targets), "--kafka", release or "RELEASE"]
     command = " ".join(words)
     steps = [*first, _stop(directories), f"{command} --dry-run", command, *others, _LAST[may_start]]
     if release is None:
         steps.insert(
-            1 + len(first), "add --kafka RELEASE with the broker's release to these commands: its recovery is followed"
+            1 + len(first), "write the broker's release for RELEASE in these commands: its recovery is followed"
         )
     return Advice(reason, tuple(steps), (f"{command} --dry-run", command), _warnings(planned, rebuilt))
 

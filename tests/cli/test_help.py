@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+
 import pytest
 import typer
 
@@ -12,6 +18,7 @@ from conformance.implementations.wire.features import NEEDED
 from conformance.kafka.releases import newest
 from conformance.runs.profiles import PROFILES
 
+ROOT = Path(__file__).parents[2]
 COMMANDS = typer.main.get_command(app).commands
 
 
@@ -49,6 +56,98 @@ def test_commands_on_files_have_no_server_option(command):
     said = help_of(command, "-i")
     assert "exec:COMMAND" in said
     assert not any(word in said for word in ("wire:", "broker", "subject:"))
+
+
+def every_command():
+    """Yield the words and the object of each command of both programs."""
+    from kidx.cli import app as kidx
+
+    waiting = [(["conformance"], typer.main.get_command(app)), (["kidx"], typer.main.get_command(kidx))]
+    while waiting:
+        words, command = waiting.pop()
+        below = getattr(command, "commands", {})
+        waiting += [([*words, name], each) for name, each in below.items()]
+        if not below:
+            yield words, command
+
+
+def examples():
+    """Return the examples of the help, each with the command that shows it."""
+    found = [
+        (words, command, shlex.split(line))
+        for words, command in every_command()
+        for line in re.findall(r"Example: `?([^`]*)`?$", command.help)
+    ]
+    assert {"replay", "run"} <= {words[1] for words, _, _ in found}
+    return found
+
+
+def test_each_command_has_an_example_of_itself_with_options_that_exist():
+    shown = {" ".join(words) for words, _, _ in examples()}
+    assert [" ".join(words) for words, _ in every_command() if " ".join(words) not in shown] == []
+    for words, command, example in examples():
+        assert example[: len(words)] == words
+        known = {name for each in command.params for name in each.opts}
+        assert {each for each in example[len(words) :] if each[:1] == "-"} <= known
+        arguments = list(example[len(words) :])
+        assert command.make_context(words[-1], arguments, resilient_parsing=True) is not None
+
+
+STARTED = (
+    Path("/var/lib/kafka/data/orders-0"),
+    Path("/data/orders-0"),
+    Path("/broker-1/orders-0"),
+    Path("/broker-2/orders-0"),
+)
+
+
+@pytest.mark.parametrize(
+    "example",
+    [each for words, _, each in examples() if words[0] == "kidx" and words[1] != "compare"],
+    ids=lambda each: each[1],
+)
+def test_an_example_of_kidx_works(example, in_process, tmp_path, monkeypatch):
+    partition = ROOT / "tests" / "golden" / "3.9.2" / "create-time-0"
+    shutil.copytree(partition, tmp_path / "data" / "orders-0")
+    places = {
+        **dict.fromkeys(map(str, STARTED), "data/orders-0"),
+        "/var/lib/kafka/data": "data",
+        "/tmp/rebuilt": "rebuilt",  # noqa: S108
+    }
+    words = [re.sub("|".join(places), lambda found: places[found[0]], word) for word in example]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    done = in_process(*words, work=tmp_path, environment={"HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("clauses", "TI", "--kafka"),
+        pytest.param(("replay",), marks=[pytest.mark.jvm, pytest.mark.thorough]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_example_of_conformance_works(words, in_process, tmp_path):
+    (example,) = [each for _, _, each in examples() if each[1 : 1 + len(words)] == [*words]]
+    done = in_process(*example, work=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_help_names_no_types_and_no_limits(in_process, tmp_path):
+    for words in (("kidx", "verify"), ("kidx", "lookup"), ("conformance", "run"), ("conformance",)):
+        text = in_process(*words, "--help", work=tmp_path, environment={"COLUMNS": "160"}).stdout
+        assert re.findall(r"<(?:bool|int|float|str|list|Path)\b|<=x", text) == []
+
+
+def test_the_commands_stand_in_panels_by_purpose(in_process, tmp_path):
+    for name, panels in {
+        "kidx": ["Find out", "Repair", "More"],
+        "conformance": ["Test yours", "Kafka's releases", "Evidence", "Pages"],
+    }.items():
+        text = in_process(name, "--help", work=tmp_path).stdout
+        assert re.findall(r"^╭─ (.+?) ─", text, re.MULTILINE) == ["Options", *panels]
 
 
 def test_ambiguous_options_are_explained():

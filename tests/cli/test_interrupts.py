@@ -55,7 +55,9 @@ def test_workers_end_with_the_command(disk, number, alone):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("command", [("verify", "-q", "--json"), ("repair", "--dry-run", "-q", "--json")], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [("verify", "-q", "--json"), ("repair", "--dry-run", "-q", "--json", "--kafka", "4.4.0")], ids=" ".join
+)
 def test_every_moment_will_do(disk, command):
     """These include moments in which processes are started, and those in which the command ends normally."""
     drawn = random.Random(7)  # noqa: S311

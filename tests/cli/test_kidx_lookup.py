@@ -70,7 +70,7 @@ def test_the_steps_from_segment_to_record_are_shown(lookup):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((PARTITION,), "exactly one of --offset, --timestamp, --time and --targets is required, not none"),
+        ((PARTITION,), "exactly one of --offset, --time and --targets is required, not none"),
         ((PARTITION, "--offset", 1, "--time", "latest"), "is required, not --offset and --time"),
         ((PARTITION, "--time", "soon"), "unknown time 'soon'; choose from latest, earliest, max-timestamp"),
         (

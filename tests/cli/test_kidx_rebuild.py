@@ -11,13 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from kidx.dialect import NEWEST
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))
 
 
 @pytest.fixture
 def rebuild(in_process, tmp_path):
-    return lambda *arguments: in_process("kidx", "rebuild", *arguments, work=tmp_path)
+    def run(*words):
+        return in_process(
+            "kidx", "rebuild", *words, *(() if "--kafka" in words else ("--kafka", NEWEST)), work=tmp_path
+        )
+
+    return run
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -101,7 +108,16 @@ def test_in_place_is_rejected_while_a_broker_holds_the_lock(partition):
     before = content(partition)
     with lock.open("w") as held:
         fcntl.lockf(held, fcntl.LOCK_EX)
-        command = [sys.executable, "-c", "from kidx.cli import main; main()", "rebuild", partition / LOG, "--in-place"]
+        command = [
+            sys.executable,
+            "-c",
+            "from kidx.cli import main; main()",
+            "rebuild",
+            partition / LOG,
+            "--in-place",
+            "--kafka",
+            NEWEST,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # a process keeps out others only
     assert done.returncode == 2
     assert "is in use: a broker holds" in done.stderr

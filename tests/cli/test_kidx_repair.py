@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kidx.dialect import dialect_of
+from kidx.dialect import NEWEST, dialect_of
 from kidx.producers.manager import load_producers_before
 from kidx.rebuild import rebuild
 from kidx.repair import advice
@@ -20,6 +20,17 @@ from kidx.verify import verify_paths
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 SUPPORT = Path(__file__).parents[1] / "support"
+
+
+@pytest.fixture
+def kidx(in_process, tmp_path):
+    """Return a function that runs a command line; repairs are those of the newest release if no other is given."""
+
+    def run(*words):
+        given = words[0] != "repair" or "--kafka" in words or "--help" in words
+        return in_process("kidx", *words, *(() if given else ("--kafka", NEWEST)), work=tmp_path)
+
+    return run
 
 
 @pytest.fixture
@@ -249,6 +260,16 @@ def test_bad_input_is_one_line(words, message, kidx):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [("repair", "--dry-run"), ("rebuild", "--in-place")])
+def test_a_command_that_writes_requires_the_release(words, disk, in_process, tmp_path):
+    damage(disk)
+    before = content(disk)
+    done = in_process("kidx", *words, disk, work=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"kidx: {words[0]} requires --kafka RELEASE")
+    assert content(disk) == before
+
+
 # -- what verify says of it --------------------------------------------------------------------------------------------
 
 
@@ -283,7 +304,8 @@ def test_verify_says_what_not_to_do_and_when_a_broker_checks(disk, kidx):
     told = kidx("verify", disk).stdout
     assert "A broker does not check the size" in told
     assert "earlier segments, and all segments after a clean stop, keep their files [OI-11, broken]" in told
-    assert "add --kafka RELEASE with the broker's release to these commands" in told
+    assert "write the broker's release for RELEASE in these commands" in told
+    assert f"kidx repair {disk / 'restarted-0'} --kafka RELEASE --dry-run" in told
     assert "do not count on a restart" in told
     assert "do not delete or cut a .timeindex" not in told
     segments(disk / "create-time-0", ".timeindex")[0].write_bytes(b"")

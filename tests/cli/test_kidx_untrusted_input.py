@@ -152,7 +152,7 @@ def test_a_log_of_a_terabyte_is_rejected_by_its_size(data, command, in_process):
     """Reading its zeros would take hours."""
     log = data / "create-time-0" / LOG
     os.truncate(log, 1 << 40)
-    options = {"verify": ["-q"], "lookup": ["--offset", 1], "repair": ["--dry-run", "-q"]}
+    options = {"verify": ["-q"], "lookup": ["--offset", 1], "repair": ["--dry-run", "-q", "--kafka", "4.4.0"]}
     done = in_process("kidx", command, log if command == "lookup" else log.parent, *options[command], work=data)
     assert done.returncode == 1
     told = (done.stdout + done.stderr).replace(",", "")
@@ -221,9 +221,9 @@ def test_every_command_shows_names_escaped(named, tmp_path, name):
         ("lookup", directory / "none", "--offset", 1),
         ("dump", directory / LOG, directory / INDEX),
         ("dump", "--json", directory / LOG, directory / INDEX),
-        ("rebuild", directory / LOG, "--out", tmp_path / "new"),
-        ("rebuild", directory, "--out", tmp_path / "newer", "--json"),
-        ("rebuild", directory / "none.log", "--out", tmp_path / "new"),
+        ("rebuild", directory / LOG, "--out", tmp_path / "new", "--kafka", "4.4.0"),
+        ("rebuild", directory, "--out", tmp_path / "newer", "--json", "--kafka", "4.4.0"),
+        ("rebuild", directory / "none.log", "--out", tmp_path / "new", "--kafka", "4.4.0"),
         ("verify", directory / "none"),
     )
     done = kidx(json.dumps([[str(each) for each in command] for command in commands]), program=SEVERAL)
@@ -289,7 +289,7 @@ def test_logs_and_indexes_that_are_repeatedly_truncated_end_no_process(tmp_path)
             ("dump", log),
             ("dump", directory / INDEX),
             ("lookup", directory, "--timestamp", 700),
-            ("rebuild", log, "--out", tmp_path / "new", "--force"),
+            ("rebuild", log, "--out", tmp_path / "new", "--force", "--kafka", "4.4.0"),
             ("verify", directory),
         ):
             done = kidx(*arguments)

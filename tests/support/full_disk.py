@@ -93,7 +93,7 @@ def main(command: str, kind: str, place: Path, partition: Path) -> None:
         fill(disk, blocks, BLOCK[kind])
         words = ["repair", "-q", "-j", "1", log] if command == "repair" else ["rebuild", log, "-q"]
         words += ["--out", disk / OUT] if command == "out" else ["--in-place"] if command == "place" else []
-        code = perform([*map(str, words), "--index-interval-bytes", "64"], place / "err")
+        code = perform([*map(str, words), "--kafka", "4.4.0", "--index-interval-bytes", "64"], place / "err")
         after = content(disk / "logs")
         told = {
             "blocks": blocks,
