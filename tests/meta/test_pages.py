@@ -300,6 +300,24 @@ def test_ci_runs_the_commands_of_the_readme():
         assert f"\ncheck {command} " in ci
 
 
+@pytest.mark.thorough
+def test_the_first_narrow_command_of_contributing_is_green(tmp_path):
+    install, run = the_block("sh", page="CONTRIBUTING.md", containing=" -k ").splitlines()
+    assert install.endswith('-e ".[dev]"')
+    python, *words = shlex.split(run)
+    assert python == ".dev/bin/python"
+    done = subprocess.run(
+        [sys.executable, *words, "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env={name: value for name, value in environment(tmp_path).items() if name != "KIDX_WHEEL"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\b\d+ passed", done.stdout)
+
+
 def test_first_screen_has_both_tools():
     screen = "\n".join(README.splitlines()[:24])
     assert len(README.splitlines()) <= LONGEST_README
