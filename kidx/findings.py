@@ -92,6 +92,8 @@ class Fault(StrEnum):
     RECORDS = "records", "RB-2"
     OFFSET_RANGE = "offset-range", "SEG-2b"
     GAP = "gap", "RB-2"  # offsets in no batch
+    MARKER = "marker", "SEG-42"  # a control batch of a producer that holds no marker
+    OUTSIDE_TRANSACTION = "outside-transaction", "SEG-41"  # in a batch of a producer with an open transaction
     TAIL = "tail", "RB-4"  # bytes after the last whole batch
     SHRANK = "shrank", "SEG-38"
     MISPLACED = "misplaced", "SEG-35"

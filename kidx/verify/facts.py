@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from kidx.java_numbers import INT_MAX
-from kidx.layout import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+from kidx.layout import ATTRIBUTE_CODEC, ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from kidx.scan.blocks import HiddenBatch, hidden_batches
-from kidx.scan.rows import BATCH
+from kidx.scan.rows import BATCH, ODD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -211,6 +211,8 @@ class Gatherer:
         """Add ordinary batches with the compiled kernel, with the same results; see :meth:`LogBlocks.rows`."""
         from kidx.scan import batch_kernels  # noqa: PLC0415 -- compiles code, which only large logs need
 
+        if self._open:  # the next batches may be outside an open transaction
+            return start, ODD
         log = self.log
         epoch = log.epochs[-1][0] if log.epochs else -1
         cursors = (self._by_position, self._by_offset, self._by_time)
@@ -328,8 +330,15 @@ class Gatherer:
         self._note("count", (magic == 2) & (last >= base) & (counts > last - base + 1), rows, before)
         self.log.sparse_batches += int(((counts >= 0) & (counts < last - base + 1)).sum())
         self._note_epochs(rows)
-        if (rows["attributes"] & ATTRIBUTE_TRANSACTIONAL).any():
-            self._note_transactions(rows)
+        control, no_marker = (
+            rows["attributes"] & ATTRIBUTE_CONTROL != 0,
+            (rows["control"] != 0) & (rows["control"] != 1),
+        )
+        # A compressed marker, which no coordinator writes, is not read here.
+        is_read = (rows["producer_id"] >= 0) & rows["crc_ok"] & (rows["attributes"] & ATTRIBUTE_CODEC == 0)
+        self._note("marker", control & no_marker & is_read & (counts > 0), rows, before)
+        if self._open or (rows["attributes"] & ATTRIBUTE_TRANSACTIONAL).any():
+            self._note_transactions(rows, before)
 
     def _note(self, kind: str, mask: Array, rows: Array, before: Array) -> None:
         """Count the batches in a mask as a kind of trouble, and keep the first ones."""
@@ -354,8 +363,11 @@ class Gatherer:
                 latest = int(epochs[number])
                 self.log.epochs.append((latest, int(rows["base_offset"][number])))
 
-    def _note_transactions(self, rows: Array) -> None:
-        """Note the begins and ends of transactions; of consecutive batches of one producer only the first matters."""
+    def _note_transactions(self, rows: Array, before: Array) -> None:
+        """Note the begins and ends of transactions; of consecutive batches of one producer only the first matters.
+
+        A batch outside its producer's open transaction is a trouble.
+        """
         control = rows["attributes"] & ATTRIBUTE_CONTROL != 0
         open_ = rows["attributes"] & ATTRIBUTE_TRANSACTIONAL != 0
         producers = rows["producer_id"]
@@ -363,8 +375,13 @@ class Gatherer:
         differs[0] = True
         np.not_equal(producers[1:], producers[:-1], out=differs[1:])
         differs[1:] |= control[:-1] | ~open_[:-1]
-        for number in np.flatnonzero((producers >= 0) & ((open_ & differs) | control)):
+        plain = ~open_ & ~control & np.isin(producers, [*self._open, *producers[open_]])
+        outside = np.zeros(len(rows), bool)
+        for number in np.flatnonzero((producers >= 0) & ((open_ & differs) | control | plain)):
             producer, first = int(producers[number]), int(rows["base_offset"][number])
+            if plain[number]:
+                outside[number] = producer in self._open and rows["crc_ok"][number]
+                continue
             if not control[number]:
                 if producer not in self._open:
                     self._open.add(producer)
@@ -375,6 +392,7 @@ class Gatherer:
                 self._open.discard(producer)
                 kind = "commit" if ended else "abort"
                 self.log.transactions.append(TransactionEvent(kind, producer, first, int(rows["last_offset"][number])))
+        self._note("outside", outside, rows, before)
 
 
 class _Cursor:

@@ -96,6 +96,20 @@ _KINDS: Final = {
         Fault.OFFSET_RANGE,
         "offset {last_offset} is more than 2147483647 above the base offset: no index entry can hold it",
     ),
+    "marker": (
+        Fault.MARKER,
+        (
+            "the control batch at {position} is no transaction marker: a start that reads it to rebuild the state of "
+            "producers, or a consumer of committed records, fails"
+        ),
+    ),
+    "outside": (
+        Fault.OUTSIDE_TRANSACTION,
+        (
+            "the batch at {position} belongs to no transaction, though its producer's transaction is open: a start "
+            "that reads it to rebuild the state of producers fails"
+        ),
+    ),
     "gap": (
         Fault.GAP,
         "offsets {expected} to {base_offset} (exclusive) are not in the log: compaction leaves such gaps",

@@ -32,6 +32,7 @@ from kidx.findings import Finding
 from kidx.records import build_batch
 from kidx.records.record import ControlRecordType
 from kidx.report.page import About, render
+from kidx.scan import COMPILED
 from kidx.startup import predict
 from kidx.startup.checkpoints import UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import brokers_of
@@ -974,3 +975,31 @@ def test_an_end_that_would_be_mistaken_for_an_earlier_one_has_two_remedies(data,
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
     assert f"&& mv -n {data}/.kafka_cleanshutdown {data}.aside" in text
     assert "if another broker leads the partition" in text
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ({"is_transactional": True, "is_control": True}, "a control record without a key"),
+        ({}, "Expected transactional write from producer 7"),
+    ],
+    ids=["a control batch without a marker", "a batch outside its open transaction"],
+)
+def test_a_batch_from_which_no_start_can_rebuild_the_producers_keeps_the_broker_from_starting(
+    data, second, said, compiled, monkeypatch
+):
+    """Seen with brokers 3.9.2 and 4.3.1 after a kill; here after a clean stop, too, for there are no snapshots."""
+    monkeypatch.setattr("kidx.scan.blocks.worth_compiling", lambda _: compiled and COMPILED)
+    path = data / "orders-0" / log(36)
+    whole = {"producer_id": 7, "producer_epoch": 0, "partition_leader_epoch": 0}
+    batches = [{"is_transactional": True, "base_sequence": 0}, {"base_sequence": 1} | second]
+    with path.open("ab") as file:
+        for number, some in enumerate(batches):
+            file.write(build_batch([(EPOCH_MS, None, b"value")], base_offset=48 + number, **whole | some))
+    for clean in (True, False):
+        if not clean:
+            (data / ".kafka_cleanshutdown").unlink()
+        found = start(data)
+        assert found.answer == "no"
+        assert said in found.line
