@@ -32,6 +32,8 @@ which failures, findings and the output of `kidx verify` name.
 
 {table}
 
+[What is different in a release](../changes.md) tells the changes in a user's words.
+
 `python3 bootstrap.py python docs/build_spec.py` writes these pages from `conformance/clauses`.
 """
 

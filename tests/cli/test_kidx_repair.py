@@ -24,7 +24,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 
 @pytest.fixture
 def kidx(in_process, tmp_path):
-    """Return a function that runs a command line; repairs are those of the newest release if no other is given."""
+    """Return a function that runs a command line; a repair follows the newest release if no other is given."""
 
     def run(*words):
         given = words[0] != "repair" or "--kafka" in words or "--help" in words
