@@ -24,6 +24,8 @@ _LIBRARIES: Final = ("junit", "mockito", "mockito-junit", "byte-buddy", "byte-bu
 _JARS: Final = ("kafka-clients", "kafka-server-common", "kafka-server", "kafka-metadata", "kafka_2.13")
 _TIMEOUT: Final = "60s"
 """Time of a test, after which it fails; it needs a second or less."""
+_SILENT: Final = "rootLogger.level = off\n"
+"""Configuration of log4j, instead of the tests' own, which logs into the working directory."""
 _TESTS: Final = re.compile(
     r"(?:org/apache/kafka/storage/internals/(?:log|checkpoint|epoch)|kafka/log|kafka/server/epoch)/\w+Test\.class"
     r"|org/apache/kafka/common/record/internal/"
@@ -64,7 +66,11 @@ class UnitTests:
         from jpype import config  # noqa: PLC0415 -- part of an extra
 
         config.destroy_jvm = False  # it would wait for threads that tests leave running
-        jpype.JClass("java.lang.System").setProperty("java.io.tmpdir", str(scratch))
+        system = jpype.JClass("java.lang.System")
+        system.setProperty("java.io.tmpdir", str(scratch))
+        silent = scratch.with_suffix(".properties")
+        silent.write_text(_SILENT)
+        system.setProperty("log4j2.configurationFile", str(silent))
         self._strings = jpype.JArray(jpype.JString)
         self._jars = test_jars(subject.release)
         libraries = [tool_jar(name) for name in _LIBRARIES]
