@@ -173,7 +173,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("program", ["kidx", "conformance"])
+@pytest.mark.parametrize("program", ["kidx", thorough_param("conformance")])
 @pytest.mark.parametrize("module", ["kidx.signals", "typing", "typer", "kidx.commands.line"])
 def test_an_interrupt_while_the_program_loads_is_one_line(program, module):
     """Nothing that takes a moment is imported before an interrupt has a handler."""

@@ -205,6 +205,7 @@ def test_readers_answer_every_query_about_sound_index_files(vectors, tmp_path, p
 
 
 @pytest.mark.thorough
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [

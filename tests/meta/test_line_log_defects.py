@@ -38,6 +38,7 @@ def test_the_sound_log_survives_the_traces(tmp_path):
 
 
 @pytest.mark.thorough
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", DEFECTS)
 def test_a_planted_defect_is_found_unaided(name, tmp_path):
     assert hunt(name, tmp_path, shrink=0.0) is not None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from thorough_params import thorough_except
 
 from conformance.clauses import load_clauses
 from conformance.clauses.machines import FILE_MACHINES
@@ -78,9 +77,9 @@ def test_a_kill_is_recorded_as_it_is_stored(kills):
     assert replay(made, [each.release], [f"mutant:{each.name}"]).verdict == "FAILED"
 
 
-@pytest.mark.parametrize("machine", thorough_except(("time", "segment"), FILE_MACHINES))
-def test_a_mutant_of_each_machine_is_found_in_the_ci_profile(machine):
-    """One seed is enough here; ``conformance mutate``, which CI runs, takes all of them, also slow ones."""
+@pytest.mark.parametrize("machine", ["time", "segment"])
+def test_a_mutant_is_found_in_the_ci_profile(machine):
+    """Two machines are enough here; ``conformance mutate``, which CI runs, searches all mutants of all machines."""
     name = max(each.name for each in chosen_mutants(machines=(machine,)))
     found = search_kill(MUTANTS[name], seed=0)
     assert found.examples is not None, f"survived {MAX_EXAMPLES} examples"

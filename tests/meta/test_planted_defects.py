@@ -74,6 +74,7 @@ def test_a_recorded_defect_shows_in_the_wrong_aspect_and_soon(kills, defect):
 
 
 @pytest.mark.thorough
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.mutant)
 def test_a_planted_defect_is_found_and_its_trace_distinguishes_it_from_a_sound_one(campaign, implementations, defect):
     planted = mutant(defect.mutant)
