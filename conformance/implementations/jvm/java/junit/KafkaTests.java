@@ -58,25 +58,25 @@ public final class KafkaTests {
         return found.toArray(String[]::new);
     }
 
-    /** Executes the methods with these ids; returns the first one that fails, or null. */
+    /** Executes the methods with these ids, one by one; returns the first one that fails, or null. */
     public String firstFailure(ClassLoader loader, String[] methods) {
-        List<DiscoverySelector> selectors = new ArrayList<>();
-        for (String id : methods)
-            selectors.add(DiscoverySelectors.selectUniqueId(id));
-        String[] failed = new String[1];
-        execute(loader, selectors, new TestExecutionListener() {
-            @Override
-            public void executionStarted(TestIdentifier test) {
-                executing++;
-            }
+        boolean[] failed = new boolean[1];
+        for (String id : methods) {
+            execute(loader, List.of(DiscoverySelectors.selectUniqueId(id)), new TestExecutionListener() {
+                @Override
+                public void executionStarted(TestIdentifier test) {
+                    executing++;
+                }
 
-            @Override
-            public void executionFinished(TestIdentifier test, TestExecutionResult result) {
-                if (hasFailed(result) && failed[0] == null)
-                    failed[0] = method(test);
-            }
-        });
-        return failed[0];
+                @Override
+                public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+                    failed[0] |= hasFailed(result);
+                }
+            });
+            if (failed[0])
+                return id;
+        }
+        return null;
     }
 
     private void execute(ClassLoader loader, List<DiscoverySelector> selectors, TestExecutionListener listener) {
