@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -44,7 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS = {
+_COMMANDS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Test yours": {
         "init": init.init_command,
         "smoke": smoke.smoke_command,

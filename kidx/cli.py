@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_COMMANDS = {
+_COMMANDS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Find out": {
         "verify": verify.verify_command,
         "lookup": lookup.lookup_command,
