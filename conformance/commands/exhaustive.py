@@ -22,7 +22,7 @@ from conformance.commands.options import (
 )
 from conformance.errors import ToolError
 from conformance.events import Measured
-from conformance.experiments.mutation.figures import figures_to
+from conformance.experiments.mutation.measuring import figures_to
 from conformance.experiments.small_world.crashes import CrashResult, explore_crashes
 from conformance.experiments.small_world.sequences import SequenceResult, check_all_sequences
 from conformance.lockstep.divergence import failure_json

@@ -38,7 +38,7 @@ from conformance.verdict import VERDICT_LABELS, combined
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
+    from conformance.experiments.fuzz.runner import FuzzPlan, FuzzResult
 
 _LONG_RUN_S: Final = 60.0
 """Shortest run in seconds that uses Java's second compiler, whose compilation takes time."""
@@ -81,8 +81,7 @@ def fuzz_command(
     Example: conformance fuzz --kafka 3.9.2 --format time --max-time 120
     """
     from conformance.experiments.fuzz.coverage_guided import fuzz_guided, has_atheris  # noqa: PLC0415
-    from conformance.experiments.fuzz.plan import FuzzPlan  # noqa: PLC0415 -- keeps --help quick
-    from conformance.experiments.fuzz.runner import fuzz  # noqa: PLC0415 -- keeps --help quick
+    from conformance.experiments.fuzz.runner import FuzzPlan, fuzz  # noqa: PLC0415
 
     implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
     for text in implementations:
@@ -128,7 +127,7 @@ def fuzz_command(
 
 
 def _write(directory: Path, plan: FuzzPlan, results: list[FuzzResult]) -> None:
-    from conformance.experiments.fuzz.summary import markdown  # noqa: PLC0415
+    from conformance.experiments.fuzz.runner import markdown  # noqa: PLC0415
 
     figures = json.dumps([result.to_json() for result in results], indent=1)
     write_texts({directory / "fuzz.md": markdown(plan, results), directory / "fuzz.json": f"{figures}\n"})

@@ -17,8 +17,7 @@ from conformance.commands.options import (
     resolve_machines,
     state_directory,
 )
-from conformance.experiments.release_proposal.proposal import Plan, propose
-from conformance.experiments.release_proposal.text_report import as_json, format_proposal
+from conformance.experiments.release_proposal.proposal import Plan, as_json, format_proposal, propose
 from conformance.kafka.builds import release_of
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release

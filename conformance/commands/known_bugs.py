@@ -11,9 +11,8 @@ from rich.table import Table
 from conformance.commands.options import JsonOption, MetricsReportOption, plain_console
 from conformance.errors import ToolError
 from conformance.events import Measured
-from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.historical import KnownBug, load_bugs
-from conformance.experiments.mutation.kill_search import KillResult, search_kill
+from conformance.experiments.mutation.measuring import KillResult, figures_to, search_kill
 from conformance.verdict import Comparison
 
 

@@ -24,9 +24,7 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.experiments.mutation.choices import judge_all
-from conformance.experiments.mutation.figures import figures_to
-from conformance.experiments.mutation.kill_search import MAX_EXAMPLES
-from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
+from conformance.experiments.mutation.measuring import MAX_EXAMPLES, MutantScore, chosen_mutants, figures_to, measure
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.hang_report import report_hang
 from conformance.runs.hangs import WorkerHangError

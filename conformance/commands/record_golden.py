@@ -36,7 +36,7 @@ def record_golden_command(
     Example: `conformance record-golden --kafka 3.9.2 --out tests/golden/3.9.2 --pack`
     """
     from conformance.experiments.golden import CHECKS, judge, record  # noqa: PLC0415 -- numpy is not for --help
-    from conformance.experiments.golden.archive import pack  # noqa: PLC0415 -- the same
+    from conformance.experiments.golden.corpus import pack  # noqa: PLC0415 -- the same
 
     release = load_release(kafka).name
 

@@ -34,8 +34,7 @@ from kidx.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.experiments.scoreboard.making import Source
-    from conformance.experiments.scoreboard.performing import RunBudget
+    from conformance.experiments.scoreboard.making import RunBudget, Source
     from conformance.report.scoreboard.board import Board
     from conformance.runs.wire_options import WireOptions
 
@@ -78,8 +77,11 @@ def scoreboard_command(
 
     Example: `conformance scoreboard jvm subject:fluss "my broker=out/wire" --kafka 4.3.1 --html board.html`
     """
-    from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415 -- only where it is wanted
-    from conformance.experiments.scoreboard.performing import RunBudget  # noqa: PLC0415
+    from conformance.experiments.scoreboard.making import (  # noqa: PLC0415 -- only where it is wanted
+        RunBudget,
+        Source,
+        board_of,
+    )
 
     labelled = [_split_label(name) for name in names]
     running = [name for _, name in labelled if form_of(name) is not None]
@@ -135,8 +137,7 @@ def _run_now(
     quiet: bool,
 ) -> Source:
     """Run an implementation, and return the results; an argument of None selects the default."""
-    from conformance.experiments.scoreboard.making import Source  # noqa: PLC0415
-    from conformance.experiments.scoreboard.performing import run_implementation  # noqa: PLC0415
+    from conformance.experiments.scoreboard.making import Source, run_implementation  # noqa: PLC0415
 
     if kafka is None and name.startswith("subject:"):
         kafka = list(load_subject(name.partition(":")[2]).releases)

@@ -84,8 +84,11 @@ def site_command(
 def _specification(machine: list[str] | None, traces: list[Path] | None, streams: list[Stream]) -> dict[str, str]:
     """Return the pages of the specification by file name."""
     from conformance.experiments.specification.chapters import chapter_pages  # noqa: PLC0415 -- imports every mutant
-    from conformance.experiments.specification.shown import smallest_traces  # noqa: PLC0415
-    from conformance.experiments.specification.tables import changes_page, formats_page  # noqa: PLC0415
+    from conformance.experiments.specification.shown import (  # noqa: PLC0415
+        changes_page,
+        formats_page,
+        smallest_traces,
+    )
 
     named = {f"{trace.machine}-{trace.id}": trace for each in FILE_MACHINES for trace in load_regression_traces(each)}
     for file in traces or ():

@@ -94,7 +94,7 @@ def _compare_answers(
     as_json: bool,
 ) -> Comparison:
     """Compare responses, add the counts to an earlier report, and return what was compared."""
-    from conformance.experiments.tiers.answers import answer_release  # noqa: PLC0415 -- part of an extra
+    from conformance.experiments.tiers.experiment import answer_release  # noqa: PLC0415 -- part of an extra
     from conformance.experiments.tiers.table import counts_text, with_counts  # noqa: PLC0415
 
     without = set(releases) - {result["release"] for result in _read(report)} if report is not None else set()

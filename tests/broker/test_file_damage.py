@@ -10,8 +10,8 @@ import pytest
 
 from conformance import cli
 from conformance.experiments.index_corruption import CASES, Case, Outcome, run_corruption_cases
-from conformance.experiments.index_corruption.consumer_cost import OffsetTimestamp, cost_of, oracle_offset, targets_of
 from conformance.experiments.index_corruption.corruptions import entries_of
+from conformance.experiments.index_corruption.experiment import OffsetTimestamp, cost_of, oracle_offset, targets_of
 from conformance.experiments.index_corruption.table import format_outcome, markdown, to_json
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.kafka.broker import LocalBroker

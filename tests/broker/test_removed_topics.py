@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from conformance.experiments.start_damage.observing import _UnchangedBroker
-from conformance.experiments.start_damage.prepared import LOG_DIRS, TOPIC, broker_at
+from conformance.experiments.start_damage.observing import LOG_DIRS, TOPIC, _UnchangedBroker, broker_at
 from conformance.kafka.broker import BrokerError
 from conformance.kafka.broker.workload import EPOCH_MS
 from conformance.kafka.client import PartitionQuery

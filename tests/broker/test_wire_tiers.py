@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wire_scenarios import SCENARIO
 
-from conformance.experiments.tiers.tiered_broker import remote_files, tiered_broker
+from conformance.experiments.tiers.prepared import remote_files, tiered_broker
 from conformance.kafka.polling import Deadline
 from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import Operation

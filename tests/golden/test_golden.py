@@ -14,7 +14,7 @@ import pytest
 
 from conformance.errors import ToolError
 from conformance.experiments.golden import CHECKS, judge, load_corpus
-from conformance.experiments.golden.archive import pack, unpack
+from conformance.experiments.golden.corpus import pack, unpack
 from conformance.experiments.golden.plan import setting, topics
 from conformance.experiments.golden.replay import appends
 from conformance.experiments.golden.soundness import aborted, offset_index_findings, time_index_findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.experiments.release_diff.recording_proxy import RecordingProxy
+from conformance.experiments.release_diff.execution import RecordingProxy
 from conformance.implementations.jvm.log import JvmLog
 from conformance.lockstep.scopes.log import LogLockstep
 from kidx.records import Codec

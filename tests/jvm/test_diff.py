@@ -8,8 +8,8 @@ import pytest
 from thorough_params import thorough_param
 
 from conformance.errors import ToolError
-from conformance.experiments.release_diff import Plan, compare, describe, describe_texts, search, to_json
-from conformance.experiments.release_diff.implicated import implicated_by_step, last_implicated
+from conformance.experiments.release_diff import Plan, compare, comparison, describe, describe_texts, to_json
+from conformance.experiments.release_diff.error_texts import implicated_by_step, last_implicated
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import Operation, State
@@ -245,7 +245,7 @@ class TestTester:
 
     @pytest.mark.thorough
     def test_it_runs_the_requested_number_of_examples(self, stand_in, tmp_path, monkeypatch):
-        monkeypatch.setattr(search, "STEPS_PER_EXAMPLE", (5,))
+        monkeypatch.setattr(comparison, "STEPS_PER_EXAMPLE", (5,))
         stand_in(ReferenceIndex)
         assert diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=250, kept=False).examples >= 250
         assert diff("3.9.2", "3.9.2", tmp_path, "offset", kept=False).examples < 250

@@ -11,8 +11,7 @@ from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
 from conformance.experiments.fuzz.batches import BatchedExecutor
-from conformance.experiments.fuzz.plan import FuzzPlan
-from conformance.experiments.fuzz.runner import fuzz
+from conformance.experiments.fuzz.runner import FuzzPlan, fuzz
 from conformance.experiments.fuzz.seed_files import SEEDS
 from kidx.segment import FileRecords
 

@@ -17,8 +17,7 @@ from pages import ROOT, the_block
 
 from conformance.clauses import load_clauses
 from conformance.experiments.mutation.measuring import chosen_mutants
-from conformance.experiments.vectors.cases import load_cases
-from conformance.experiments.vectors.clauses import not_shown
+from conformance.experiments.vectors.cases import load_cases, not_shown
 from conformance.experiments.vectors.defects import find_defects
 from conformance.experiments.vectors.document import schema
 from conformance.experiments.vectors.writing import build_vectors, write_release

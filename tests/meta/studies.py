@@ -51,7 +51,9 @@ CASES: Final[dict[str, list[str]]] = {
         "power-loss --kafka 4.3.1 --machine segment --max-examples 12 --report out --json",
     ],
     "power-loss of a cache": ["power-loss --kafka 4.3.1 --machine cache --max-examples 2 --report out --json"],
-    "fuzz": [f"fuzz --kafka 4.3.1 -i {_OFF_BY_ONE} --format offset --max-examples 20 --report out --json"],
+    "fuzz": [
+        f"fuzz --kafka 4.3.1 -i {_OFF_BY_ONE} --format offset --max-examples 20 --max-time 300 --report out --json",
+    ],
     "exhaustive": [f"exhaustive --kafka 4.3.1 -i {_OFF_BY_ONE} --machine offset --length 1 --json"],
     "known-bugs": ["known-bugs KAFKA-588 --json"],
     "diff": [

@@ -8,7 +8,7 @@ import pytest
 from thorough_params import thorough_param
 
 from conformance.experiments.mutation.historical import load_bugs
-from conformance.experiments.mutation.kill_search import search_kill
+from conformance.experiments.mutation.measuring import search_kill
 from conformance.runs.regression_traces import load_regression_traces
 
 LONG = {"KAFKA-748": 6, "KAFKA-5752": 6, "KAFKA-6388": 7, "KAFKA-15401": 7}

@@ -11,8 +11,7 @@ import pytest
 
 from conformance.clauses import load_clauses
 from conformance.clauses.machines import FILE_MACHINES
-from conformance.experiments.mutation.kill_search import MAX_EXAMPLES, search_kill
-from conformance.experiments.mutation.measuring import chosen_mutants, measure
+from conformance.experiments.mutation.measuring import MAX_EXAMPLES, chosen_mutants, measure, search_kill
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.mutants.planting import FragmentError
 from conformance.implementations.mutants.registry import Row

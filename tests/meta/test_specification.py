@@ -8,8 +8,7 @@ import pytest
 
 from conformance.clauses import load_chapters, load_clauses
 from conformance.commands.site import SitePart, site_command
-from conformance.experiments.specification.bar import release_bar
-from conformance.experiments.specification.shown import Evidence, smallest_traces
+from conformance.experiments.specification.shown import Evidence, release_bar, smallest_traces
 from conformance.operations.trace_file import load_traces
 from conformance.runs.regression_traces import load_regression_traces
 from kidx.dialect import PUBLISHED, ROWS

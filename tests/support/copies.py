@@ -11,8 +11,7 @@ import shutil
 import time
 from typing import NamedTuple
 
-from conformance.experiments.start_damage.observing import _query, _UnchangedBroker
-from conformance.experiments.start_damage.prepared import HOUR_MS, LOG_DIRS, TOPIC, broker_at
+from conformance.experiments.start_damage.observing import HOUR_MS, LOG_DIRS, TOPIC, _query, _UnchangedBroker, broker_at
 from conformance.kafka.broker import BrokerError
 from conformance.kafka.broker.workload import EPOCH_MS
 from kidx.records import build_batch

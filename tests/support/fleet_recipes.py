@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.golden.archive import ARCHIVE, unpack, write_archive
+from conformance.experiments.golden.corpus import ARCHIVE, unpack, write_archive
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.cluster import LocalCluster
 from conformance.kafka.client.library import request_class

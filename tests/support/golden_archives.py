@@ -7,7 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
-from conformance.experiments.golden.archive import ARCHIVE, unpack
+from conformance.experiments.golden.corpus import ARCHIVE, unpack
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 UNPACKED = GOLDEN / ".unpacked.json"

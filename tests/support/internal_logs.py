@@ -14,7 +14,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from conformance.experiments.golden.archive import pack
+from conformance.experiments.golden.corpus import pack
 from conformance.kafka.broker.local import LocalBroker
 from kidx.records import build_batch
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.experiments.golden.archive import pack
-from conformance.experiments.tiers.tiered_broker import tiered_broker
+from conformance.experiments.golden.corpus import pack
+from conformance.experiments.tiers.prepared import tiered_broker
 from conformance.kafka.polling import Deadline
 from conformance.scratch import scratch_directory
 from kidx.records import build_batch

@@ -12,9 +12,8 @@ from hypothesis import Phase, given, settings
 
 from conformance.experiments.fuzz.corpus import Corpus
 from conformance.experiments.fuzz.mutations import LARGEST, contents, every_flip, mutated, repair_checksums
-from conformance.experiments.fuzz.plan import FuzzPlan
 from conformance.experiments.fuzz.probes import PROBES
-from conformance.experiments.fuzz.runner import fuzz
+from conformance.experiments.fuzz.runner import FuzzPlan, fuzz
 from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES

@@ -7,10 +7,8 @@ from thorough_params import thorough_except
 
 from conformance.clauses import load_clauses
 from conformance.clauses.edited_range import with_release, without_release
-from conformance.experiments.release_proposal.clause_changes import change, changes_of
-from conformance.experiments.release_proposal.patch import edited_rows, patch_of
-from conformance.experiments.release_proposal.suspects import broken_clauses
-from conformance.experiments.release_proposal.trials import Failing, Result
+from conformance.experiments.release_proposal.patch import change, changes_of, edited_rows, patch_of
+from conformance.experiments.release_proposal.trials import Failing, Result, broken_clauses
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import Divergence
 from conformance.operations import Operation

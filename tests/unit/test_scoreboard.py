@@ -14,8 +14,7 @@ from page_document import Document
 from conformance.attribution.tables import machines_of
 from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result, RunFinished, RunStarted
-from conformance.experiments.scoreboard.areas import load_areas
-from conformance.experiments.scoreboard.making import Source, board_of
+from conformance.experiments.scoreboard.making import Source, board_of, load_areas
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.scoreboard.html import html
 from conformance.report.scoreboard.markdown import markdown

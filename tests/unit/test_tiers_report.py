@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from conformance.experiments.tiers.answers import AnswerCounts
+from conformance.experiments.tiers.experiment import AnswerCounts
 from conformance.experiments.tiers.table import counts_text, markdown, merged, page, with_counts
 from conformance.implementations.wire.contract import ListOffsetsContract
 from conformance.implementations.wire.partition_history import PartitionHistory

@@ -6,6 +6,12 @@ appears as a whole when its cell is done. A worker that dies leaves only a tempo
 cell to another worker. A restarted campaign runs the cells that are missing, that had an error, or that the time limit
 ended early. Every divergence has a trace and a replay command, as in a run without Spark. ``conformance run`` with
 ``--kafka RELEASE --machine NAME --seed N`` executes the same examples as the cell.
+
+Parquet tables of a campaign: one for each of results, clauses and divergences, from the event streams of its cells.
+
+A cell is the test run of one release and state machine with one seed. Every row begins with these three.
+
+Jobs as Spark tasks, one task each. A task writes its results to a directory that driver and workers share.
 """
 
 from __future__ import annotations
@@ -13,29 +19,181 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from conformance.errors import ToolError
 from conformance.expectations import StaleExpectationError
-from conformance.experiments.campaign.tables import write_tables
-from conformance.experiments.campaign.tasks import Progress, run_each
 from conformance.implementations.forms import is_server
 from conformance.report.combined import CombinedReport
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.runner import Plan, run
+from kidx.files import replacing
 from kidx.printable import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from conformance.report.stream import Stream
     from conformance.verdict import Comparison, Conclusion
+
+POLLED: Final = 0.5
+"""Seconds between two checks of the progress."""
+
+Progress = Callable[[int, int], None]
+"""Function that receives the number of finished jobs, and their total."""
+
+
+def run_each(
+    spark: SparkSession,
+    names: Sequence[str],
+    do: Callable[[str], None],
+    *,
+    progress: Progress | None = None,
+    is_done: Callable[[str], bool] | None = None,
+) -> None:
+    """Run every job in a separate task; a job whose worker dies is repeated by another worker.
+
+    Args:
+        spark: session.
+        names: names of the jobs.
+        do: function that does the job with a name. It is sent to the workers, so it must be picklable. It may be called
+            more than once for a job.
+        progress: callback that is called periodically.
+        is_done: function that returns True if the results of a job exist; needed for progress.
+
+    Raises:
+        Exception: a task has failed as often as the session allows; Spark raises the error.
+    """
+    wanted = list(names)
+    if not wanted:
+        return
+
+    # A DataFrame needs pandas to call a Python function; an RDD does not.
+    tasks = spark.sparkContext.parallelize(wanted, len(wanted))
+    if progress is None or is_done is None:
+        tasks.foreach(do)
+        return
+    stop = threading.Event()
+
+    def watch() -> None:
+        waiting = set(wanted)
+        while not stop.wait(POLLED):
+            waiting.difference_update([name for name in waiting if is_done(name)])
+            progress(len(wanted) - len(waiting), len(wanted))
+
+    watcher = threading.Thread(target=watch, name="kidx-progress", daemon=True)
+    watcher.start()
+    try:
+        tasks.foreach(do)
+    finally:
+        stop.set()
+        watcher.join()
+    progress(len(wanted), len(wanted))
+
+
+_KEY: Final = [
+    ("release", pa.string()),
+    ("machine", pa.string()),
+    ("seed", pa.int64()),
+    ("implementation", pa.string()),
+]
+
+RESULTS: Final = pa.schema([
+    *_KEY,
+    ("examples", pa.int64()),
+    ("steps", pa.int64()),
+    ("seconds", pa.float64()),
+    ("divergences", pa.int64()),
+    ("verdict", pa.string()),
+    ("cut", pa.bool_()),  # True if the time limit ended the cell early; a later attempt repeats it
+])  # fmt: skip
+CLAUSES: Final = pa.schema([
+    *_KEY,
+    ("clause", pa.string()),
+    ("verdict", pa.string()),
+    ("steps", pa.int64()),  # number of steps that exercised the clause
+])  # fmt: skip
+DIVERGENCES: Final = pa.schema([
+    *_KEY,
+    ("clauses", pa.list_(pa.string())),
+    ("failure", pa.string()),  # JSON, as in the trace
+    ("steps", pa.list_(pa.string())),
+    ("trace", pa.string()),  # the whole trace, so that a row can be replayed without files
+    ("replay", pa.string()),
+])  # fmt: skip
+
+Row = dict[str, Any]
+
+
+def write_tables(directory: Path, report: CombinedReport) -> None:
+    """Write ``results.parquet``, ``clauses.parquet`` and ``divergences.parquet``, each atomically."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, schema, rows in (
+        ("results", RESULTS, _results),
+        ("clauses", CLAUSES, _clauses),
+        ("divergences", DIVERGENCES, _divergences),
+    ):
+        table = pa.Table.from_pylist([row for stream in report.streams for row in rows(stream)], schema=schema)
+        with replacing(directory / f"{name}.parquet") as partial:
+            parquet.write_table(table, partial)
+
+
+def _results(stream: Stream) -> Iterator[Row]:
+    for result in stream.results:
+        yield {
+            "release": result.release,
+            "machine": result.machine,
+            "seed": stream.header.seed,
+            "implementation": result.implementation,
+            "examples": result.examples,
+            "steps": result.steps,
+            "seconds": result.seconds,
+            "divergences": result.divergences,
+            "verdict": "diverges" if result.divergences else "conforms",
+            "cut": bool(result.details.get("cut_by_time")),
+        }
+
+
+def _clauses(stream: Stream) -> Iterator[Row]:
+    for result in stream.results:
+        for clause, verdict in result.verdicts.items():
+            yield {
+                "release": result.release,
+                "machine": result.machine,
+                "seed": stream.header.seed,
+                "implementation": result.implementation,
+                "clause": clause,
+                "verdict": verdict,
+                "steps": result.clauses.get(clause, 0),
+            }
+
+
+def _divergences(stream: Stream) -> Iterator[Row]:
+    for divergence in stream.divergences:
+        path = Path(divergence.trace)
+        yield {
+            "release": stream.header.releases[0],
+            "machine": divergence.machine,
+            "seed": stream.header.seed,
+            "implementation": divergence.implementation,
+            "clauses": [clause for clause, _, _ in divergence.requirements],
+            "failure": json.dumps(divergence.failure),
+            "steps": list(divergence.steps),
+            "trace": path.read_text("utf-8") if path.exists() else None,
+            "replay": divergence.replay,
+        }
+
 
 PARTIAL: Final = ".partial"
 """Beginning of the name of a cell's directory until the cell is done."""

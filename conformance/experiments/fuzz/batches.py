@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from conformance.experiments.fuzz.executor import probe_of
-from conformance.experiments.fuzz.expected import ReferenceCases
-from conformance.experiments.fuzz.in_progress import CasesInProgress
+from conformance.experiments.fuzz.corpus import CasesInProgress
+from conformance.experiments.fuzz.executor import ReferenceCases, probe_of
 from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage

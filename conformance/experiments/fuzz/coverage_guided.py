@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
+    from conformance.experiments.fuzz.runner import FuzzPlan, FuzzResult
 
 _NOT_HANDLED: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
 """Signals that libFuzzer must not handle, because the JVM uses them."""
@@ -37,7 +37,7 @@ def fuzz_guided(plan: FuzzPlan) -> list[FuzzResult]:
         ToolError: A process failed.
     """
     from conformance.errors import ToolError  # noqa: PLC0415 -- the child must not import kidx this early
-    from conformance.experiments.fuzz.plan import FuzzResult  # noqa: PLC0415
+    from conformance.experiments.fuzz.runner import FuzzResult  # noqa: PLC0415
 
     results = []
     for format_name in plan.formats:
@@ -83,8 +83,7 @@ def main(task: dict[str, Any]) -> None:
     with atheris.instrument_imports(include=["kidx"]):
         import kidx.log  # noqa: PLC0415
         import kidx.segment  # noqa: F401, PLC0415
-    from conformance.experiments.fuzz.plan import FuzzPlan  # noqa: PLC0415
-    from conformance.experiments.fuzz.runner import fuzz_format  # noqa: PLC0415
+    from conformance.experiments.fuzz.runner import FuzzPlan, fuzz_format  # noqa: PLC0415
 
     corpus, format_name, status = Path(task["corpus"]), task["format"], Path(task["status"])
     plan = FuzzPlan(

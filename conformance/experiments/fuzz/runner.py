@@ -2,28 +2,408 @@
 
 A finding is a divergence or a crash. The first finding of each operation and differing aspect is saved as a trace.
 Contents with new outcomes are added to a corpus, which the next run also uses.
+
+Plan of a fuzzing run, and its result.
+
+Markdown report of a fuzzing run.
+
+Fuzzing of one file format: one content after the other in a lockstep, or in batches with Kafka's classes.
+
+The probe of a content is the list of operations that write the content to a file, open the file and query it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
+import random
+import resource
+import shlex
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import HealthCheck, Phase, given, settings
 
 from conformance.errors import ToolError
 from conformance.experiments.fuzz.batches import BatchedExecutor
 from conformance.experiments.fuzz.corpus import Corpus
 from conformance.experiments.fuzz.executor import CaseExecutor
-from conformance.experiments.fuzz.format_run import BatchedRun, InputChooser, Run
-from conformance.experiments.fuzz.plan import FindingCallback, FuzzPlan, FuzzResult, peak_bytes
+from conformance.experiments.fuzz.mutations import contents, every_flip, mutated
 from conformance.experiments.fuzz.probes import MACHINE_OF
 from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.implementations.spec import parse_spec
+from conformance.lockstep.divergence import CRASH_ASPECT, failure_json
+from conformance.operations.trace import Trace
+from conformance.report.markdown_escape import code
+from conformance.runs.sameness import Sameness
 from conformance.scratch import scratch_directory
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conformance.experiments.fuzz.batches import BatchResult
+    from conformance.experiments.fuzz.executor import ExecutionResult
     from conformance.kafka.jar_fetch import Progress
+
+_MEASURED_EVERY: Final = 100
+"""Number of cases between two measurements of memory."""
+_BATCH: Final = 1024
+"""Number of cases that all releases together execute in one call."""
+_SMALLEST_BATCH: Final = 64
+_LOG_COST: Final = 8
+"""Duration of a case of a log, divided by the duration of a case of an index."""
+
+InputChooser = Callable[[Callable[[bytes], object], float], None]
+"""Function that calls a given function with one input after the other, for a number of seconds."""
+
+
+class Run:
+    """Run of one format, one content after the other.
+
+    Args:
+        plan: The plan.
+        format_name: The format.
+        executor: A factory of the executor for one content in lockstep.
+        corpus: The corpus of the format.
+        on_finding: A callback that receives a description of every finding.
+        choose_inputs: A function that chooses the inputs, or None for random mutations.
+
+    Attributes:
+        result: The result so far.
+        seen: The signatures (kinds of all outcomes) of the contents until now.
+    """
+
+    def __init__(
+        self,
+        plan: FuzzPlan,
+        format_name: str,
+        executor: Callable[[], CaseExecutor],
+        corpus: Corpus,
+        on_finding: FindingCallback,
+        choose_inputs: InputChooser | None = None,
+    ) -> None:
+        self.plan = plan
+        self.format_name = format_name
+        self.corpus = corpus
+        self.choose_inputs = choose_inputs
+        self.result = FuzzResult(format_name)
+        self.rng = random.Random(plan.seed)  # noqa: S311 -- nothing secret
+        self.on_finding = on_finding
+        self.seen: set[object] = set()
+        self._make_executor = executor
+        self._executor: CaseExecutor | None = None
+        self._reported: set[Sameness] = set()
+
+    @property
+    def executor(self) -> CaseExecutor:
+        """Executor of one content in lockstep, created on first use."""
+        if self._executor is None:
+            self._executor = self._make_executor()
+        return self._executor
+
+    def examine(self, content: bytes, queries_from: bytes | None = None) -> ExecutionResult:
+        """Execute the probe of a content; add the content to the corpus if its outcomes are new; report a finding."""
+        case = self.executor.examine(content, queries_from)
+        self.result.cases += 1
+        self.result.compared += 1
+        if self.result.cases % _MEASURED_EVERY == 1:
+            self.result.peak_bytes = peak_bytes()
+        if case.failure is not None or case.crash is not None:
+            self.report(case)
+        else:
+            self.keep(content, new=case.signature not in self.seen)
+            self.seen.add(case.signature)
+        self.result.kept = len(self.corpus.contents)
+        return case
+
+    def keep(self, content: bytes, *, new: bool) -> None:
+        """Add a content to the corpus if its outcomes are new; otherwise remove it if an earlier run added it."""
+        if new:
+            self.result.new += self.corpus.add(content)
+        else:
+            self.corpus.drop(content)
+
+    def flip_every_bit(self, content: bytes, until: float) -> None:
+        """Count the results of all contents that differ from a valid content in one bit; ``until`` is ignored."""
+        del until
+        sound = self.examine(content).outcomes
+        for _, _, flipped in every_flip(content):
+            case = self.examine(flipped, queries_from=content)
+            differs = case.failure is not None or case.crash is not None
+            self.result.flips[classify(sound, case.outcomes, differs=differs)] += 1
+
+    def mutate(self, until: float) -> None:
+        """Execute the corpus, then mutate contents of the corpus until the time limit."""
+        known = list(self.corpus.contents)
+        for number, content in enumerate(known):
+            if time.monotonic() >= until:
+                self._note_missing(len(known) - number, len(known), "contents of the corpus")
+                return
+            self.examine(content)
+        if self.choose_inputs is not None:
+            self._run_chosen(self.choose_inputs, until)
+            return
+        enough = self.enough()
+        while time.monotonic() < until and self.result.cases < enough:
+            self.examine(mutated(self.rng, self.format_name, self.corpus.contents))
+        self._note_unmade(enough)
+
+    def _note_unmade(self, enough: float) -> None:
+        """Note the inputs of ``--max-examples`` that were not made before the time limit."""
+        if self.plan.max_cases is not None and self.result.cases < enough:
+            self._note_missing(int(enough) - self.result.cases, self.plan.max_cases, "inputs")
+
+    def _note_missing(self, missing: int, wanted: int, what: str) -> None:
+        self.result.missing.append(
+            f"{missing} of {wanted} {what} of the format {self.format_name} not run (--max-time)"
+        )
+
+    def enough(self) -> float:
+        """Return the number of cases at which the run ends."""
+        most = self.plan.max_cases
+        return math.inf if most is None else self.result.cases + most
+
+    def _run_chosen(self, choose_inputs: InputChooser, until: float) -> None:
+        @settings(database=None, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+        @given(contents(self.format_name, self.corpus.contents))
+        def case(content: bytes) -> None:
+            self.examine(content)
+
+        fuzz_one: Callable[[bytes], object] = case.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        choose_inputs(fuzz_one, until - time.monotonic())
+
+    def finish(self) -> None:
+        """Report results that are known only at the end."""
+        self.result.idle += self.executor.compared.idle
+
+    def report(self, case: ExecutionResult) -> None:
+        """Save a divergence or a crash as a trace, unless the same operation already differed in the same aspect."""
+        failure, crash = case.failure, case.crash
+        if failure is not None:
+            divergence = failure.divergence
+            same = Sameness(divergence.participant, "", divergence.operation.name, divergence.aspects[0])
+            kind = f"{same.implementation}: {same.aspect} of {same.operation} differs"
+            difference = failure_json(divergence)
+            operations: Sequence[Any] = failure.operations
+        else:
+            same = Sameness(type(crash).__name__, "", case.operations[-1].name, CRASH_ASPECT)
+            kind = f"{same.implementation} escaped from {same.operation}"
+            difference = None
+            operations = case.operations
+        if same in self._reported:
+            return
+        self._reported.add(same)
+        digest = hashlib.sha256(kind.encode()).hexdigest()[:8]
+        provenance = {"fuzz": self.format_name, "kind": digest, "seed": self.plan.seed}
+        trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, provenance)
+        path = trace.save(self.plan.findings)
+        self.result.findings[kind] = str(path)
+        self.on_finding(f"{self.format_name}: {kind}: {crash or ''}\n  replay: conformance replay {path}")
+
+
+class BatchedRun(Run):
+    """Run of one format in batches with Kafka's classes; a lockstep executes a differing content again.
+
+    Args:
+        plan: The plan; see the base class.
+        format_name: The format.
+        executor: A factory of the executor.
+        corpus: The corpus.
+        on_finding: A callback for findings.
+        batches: The batched executor of contents.
+    """
+
+    def __init__(
+        self,
+        plan: FuzzPlan,
+        format_name: str,
+        executor: Callable[[], CaseExecutor],
+        corpus: Corpus,
+        on_finding: FindingCallback,
+        batches: BatchedExecutor,
+    ) -> None:
+        super().__init__(plan, format_name, executor, corpus, on_finding)
+        self._batches = batches
+        limit = _BATCH // (_LOG_COST if format_name == "log" else 1)
+        self._size = max(_SMALLEST_BATCH, limit // (len(plan.releases) * len(plan.implementations)))
+        self._confirmed: set[tuple[str, int]] = set()
+
+    def flip_every_bit(self, content: bytes, until: float) -> None:
+        """See the base class; the time limit ends the classification."""
+        (sound,), _ = self._batches.flips(content, [content])
+        flips = [flipped for _, _, flipped in every_flip(content)]
+        for first in range(0, len(flips), self._size):
+            if first and time.monotonic() >= until:
+                self._note_missing(len(flips) - first, len(flips), "flipped bits")
+                return
+            some = flips[first : first + self._size]
+            for flipped, outcomes, differs in zip(some, *self._batches.flips(content, some), strict=True):
+                self.result.cases += 1
+                self.result.compared += 1
+                self.result.flips[classify(sound, outcomes, differs=differs is not None)] += 1
+                self._confirm(differs, flipped, content)
+
+    def mutate(self, until: float) -> None:
+        """See the base class."""
+        known = list(self.corpus.contents)
+        for first in range(0, len(known), self._size):
+            if time.monotonic() >= until:
+                self._note_missing(len(known) - first, len(known), "contents of the corpus")
+                return
+            self._examine_all(known[first : first + self._size])
+        enough = self.enough()
+        while time.monotonic() < until and self.result.cases < enough:
+            count = int(min(self._size, enough - self.result.cases))
+            self._examine_all([mutated(self.rng, self.format_name, self.corpus.contents) for _ in range(count)])
+        self._note_unmade(enough)
+
+    def finish(self) -> None:
+        """Report the coverage of Kafka's classes."""
+        self.result.coverage = {
+            name: [(each.name, *each.lines, *each.branches) for each in classes]
+            for name, classes in self._batches.coverage().items()
+        }
+
+    def _examine_all(self, some: Sequence[bytes]) -> None:
+        for content, seen in zip(some, self._batches.examine(some), strict=True):
+            self._record(content, seen)
+        self.result.cases += len(some)
+        self.result.kept = len(self.corpus.contents)
+        self.result.peak_bytes = peak_bytes()
+
+    def _record(self, content: bytes, seen: BatchResult) -> None:
+        self.result.compared += seen.compared
+        if seen.differs is None:
+            self.keep(content, new=seen.new or seen.signature not in self.seen)
+            self.seen.add(seen.signature)
+        self._confirm(seen.differs, content)
+
+    def _confirm(self, differs: tuple[str, int] | None, content: bytes, queries_from: bytes | None = None) -> None:
+        """Execute a content in a lockstep if it differed in a batch, unless an equal difference was confirmed before.
+
+        Args:
+            differs: The diverging implementation and the code of the operation, or None.
+            content: The content.
+            queries_from: The content from which the queries are derived; None for ``content``.
+        """
+        if differs is None or differs in self._confirmed:
+            return
+        case = self.executor.examine(content, queries_from)
+        if case.failure is not None or case.crash is not None:
+            self.report(case)
+            self._confirmed.add(differs)
+            return
+        self.result.settled += 1
+
+
+def classify(sound: Sequence[tuple[str, Any]], outcomes: Sequence[tuple[str, Any]], *, differs: bool) -> str:
+    """Classify the outcomes of a changed content by comparison with the outcomes of the valid content."""
+    if differs:
+        return "implementations differ"
+    if tuple(outcomes) == tuple(sound):
+        return "accepted, same answers"
+    # Errors that also occur with the valid file are due to the probe, such as a query for an entry that does not exist.
+    usual = {(name, outcome) for name, outcome in sound if isinstance(outcome, str)}
+    for name, outcome in outcomes:
+        if isinstance(outcome, str) and (name, outcome) not in usual:
+            return f"rejected: {outcome} by {name}"
+    return "accepted, different answers"
+
+
+@dataclass(frozen=True)
+class FuzzPlan:
+    """Plan of a run.
+
+    Attributes:
+        formats: The formats of ``--format``.
+        releases: The Kafka releases.
+        implementations: The implementations as for ``-i``.
+        corpus: The corpus directory, with a directory for each format.
+        findings: The directory of the traces.
+        seed: The seed of the mutations.
+        max_time: The time limit in seconds.
+        max_cases: The maximum number of mutated contents of each format; None for no limit.
+    """
+
+    formats: tuple[str, ...]
+    releases: tuple[str, ...]
+    implementations: tuple[str, ...]
+    corpus: Path
+    findings: Path
+    seed: int
+    max_time: float
+    max_cases: int | None = None
+
+
+@dataclass
+class FuzzResult:
+    """Result for one format.
+
+    Attributes:
+        format: The name of the format.
+        flips: The number of bits of the small seed file whose flipping has each result: ``accepted, same answers``,
+            ``accepted, different answers``, ``rejected: KIND by OPERATION``, or ``implementations differ``.
+        cases: The number of executed contents, including the flips.
+        compared: The number of contents whose results were compared with kidx. The other contents were only compared
+            between releases that must have the same results.
+        kept: The number of contents in the corpus, including the seed files.
+        new: The number of contents that this run added to the corpus.
+        findings: The path of a trace for each kind of divergence or crash.
+        seconds: The duration.
+        peak_bytes: The peak of the resident memory.
+        processor_seconds: The CPU time of this process's threads.
+        settled: The number of contents that differed in a batch, but not in the lockstep, which tolerates differences
+            such as exhausted memory.
+        missing: What was not executed before the time limit although it was requested.
+        idle: The implementations that were compared in nothing, each with the reason.
+        coverage: The coverage of Kafka's classes by implementation, as (class, reached lines, all lines, reached
+            branches, all branches).
+    """
+
+    format: str
+    flips: Counter[str] = field(default_factory=Counter)
+    cases: int = 0
+    compared: int = 0
+    kept: int = 0
+    new: int = 0
+    findings: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    processor_seconds: float = 0.0
+    settled: int = 0
+    missing: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
+    coverage: dict[str, list[tuple[str, int, int, int, int]]] = field(default_factory=dict)
+
+    @property
+    def comparison(self) -> Comparison:
+        """Summary of what was compared."""
+        return Comparison(self.compared, len(self.findings), tuple(self.missing), idle=tuple(self.idle))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that ``--json`` prints."""
+        return dict(
+            self.__dict__,
+            flips=dict(self.flips.most_common()),
+            seconds=round(self.seconds, 1),
+            processor_seconds=round(self.processor_seconds, 1),
+        )
+
+
+FindingCallback = Callable[[str], None]
+"""Callback that receives the description of a finding."""
+
+
+def peak_bytes() -> int:
+    """Return the peak of this process's resident memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def fuzz(
@@ -106,3 +486,44 @@ def fuzz_format(
     run.result.processor_seconds = time.process_time() - processor
     run.result.peak_bytes = peak_bytes()
     return run.result
+
+
+_LEGEND: Final = """\
+*cases*: corrupted files that Kafka's classes read; releases that must have the same result had it, unless there are
+findings. *compared*: cases with the same result as kidx: every flipped bit, every file with a new kind of outcome or
+new code, and one in 64 of the others. *corpus*: files that reached new code or had a new result; *new*: files that
+this run has added. CPU time is the time of all threads from the start on, compilers included: a longer run has higher
+rates. Code that runs only when an index is created, resized, renamed or deleted is not reached; the machines execute
+it.
+"""
+
+
+def markdown(plan: FuzzPlan, results: Sequence[FuzzResult]) -> str:
+    """Return a table of the formats, and the coverage of Kafka's classes for each."""
+    words = ["conformance", "fuzz", *(word for release in plan.releases for word in ("--kafka", release))]
+    words += [word for each in plan.implementations for word in ("-i", each)]
+    words += [word for name in plan.formats for word in ("--format", name)]
+    words += ["--seed", str(plan.seed), "--max-time", f"{plan.max_time:g}"]
+    words += [] if plan.max_cases is None else ["--max-examples", str(plan.max_cases)]
+    made_by = f"Made by {code(shlex.join(words))} with kidx {version('kidx')}."
+    return "\n".join(["# Fuzzing", "", made_by, "", _LEGEND, *_lines(results)]) + "\n"
+
+
+def _lines(results: Sequence[FuzzResult]) -> Iterator[str]:
+    yield "| format | cases | compared | cases/s | cases/s of CPU time | corpus | new | findings |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for result in results:
+        wall, own = (result.cases / max(seconds, 0.001) for seconds in (result.seconds, result.processor_seconds))
+        yield (
+            f"| {result.format} | {result.cases:,} | {result.compared:,} | {wall:,.0f} | {own:,.0f} | {result.kept:,}"
+            f" | {result.new:,} | {len(result.findings)} |"
+        )
+    for result in results:
+        for kind, path in result.findings.items():
+            yield f"\n- {result.format}: {kind}: `{path}`"
+        for name, classes in result.coverage.items():
+            yield f"\n## {result.format}: the classes of {name}\n"
+            yield "| class | lines | of | branches | of |"
+            yield "|---|--:|--:|--:|--:|"
+            for class_name, *counts in classes:
+                yield f"| `{class_name}` | {' | '.join(map(str, counts))} |"

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from conformance.experiments.golden.checks import CHECKS
 from conformance.experiments.golden.corpus import Call, Corpus, Partition, load_corpus
-from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.recorder import record
+from conformance.experiments.golden.soundness import Finding
 from conformance.experiments.golden.verdicts import FileVerdict, judge
 from conformance.kafka.client import OffsetResult
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, sha256_of
-from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.replay import EPOCHS, Clock, opened, replayed
+from conformance.experiments.golden.soundness import Finding
 from conformance.experiments.golden.verdicts import judge, read_segments, segment_findings
 from conformance.kafka.client import Isolation, OffsetResult
 from kidx import OffsetIndex, TimeIndex, TransactionIndex, dialect_of
@@ -25,7 +24,10 @@ from kidx.producers.manager import SNAPSHOT_SUFFIX
 from kidx.records import file_batches
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from conformance.experiments.golden.corpus import Corpus, Partition
+
 
 _UNSUPPORTED: Final = "UNSUPPORTED_VERSION"
 _ORDINARY_CLAUSE: Final = "LO-6"

@@ -1,15 +1,24 @@
-"""Golden corpus: recorded files and lookup results of a real broker, listed in ``corpus.json``."""
+"""Golden corpus: recorded files and lookup results of a real broker, listed in ``corpus.json``.
+
+Archive of a directory, such as ``3.9.2.tar.xz``; equal files give equal archives.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import lzma
+import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from conformance.errors import ToolError
 from conformance.kafka.client import Isolation, OffsetResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CORPUS_FILE: Final = "corpus.json"
 RUNNING: Final = "running"
@@ -165,3 +174,35 @@ def _text(value: Any, margin: str = "") -> str:
     else:
         lines, (left, right) = [_text(part, inner) for part in parts], "[]"
     return f"{left}\n{inner}" + f",\n{inner}".join(lines) + f"\n{margin}{right}"
+
+
+ARCHIVE: Final = ".tar.xz"
+
+
+def write_archive(target: Path, files: Mapping[str, Path]) -> None:
+    """Write an archive, sorted by name, without times, owners or modes.
+
+    Args:
+        target: path of the archive.
+        files: files by their names in the archive.
+    """
+    with lzma.open(target, "wb", preset=9) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, path in sorted(files.items()):
+            data = path.read_bytes()
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o644
+            archive.addfile(entry, io.BytesIO(data))
+
+
+def pack(directory: Path) -> Path:
+    """Write the archive of a directory next to it, and return its path."""
+    target = directory.with_name(f"{directory.name}{ARCHIVE}")
+    paths = (path for path in directory.rglob("*") if path.is_file())
+    write_archive(target, {path.relative_to(directory.parent).as_posix(): path for path in paths})
+    return target
+
+
+def unpack(archive: Path, directory: Path) -> None:
+    """Extract an archive below a directory."""
+    with tarfile.open(archive) as packed:
+        packed.extractall(directory, filter="data")

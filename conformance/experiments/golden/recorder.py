@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import ToolError
 from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, Call, Corpus, Kind, Partition, sha256_of
-from conformance.experiments.golden.plan import Append, EndTransaction, Topic, setting, topics
-from conformance.experiments.golden.targets import targets
+from conformance.experiments.golden.plan import Append, EndTransaction, Topic, setting, targets, topics
 from conformance.kafka.broker import new_broker
 from kidx.dialect import dialect_of
 from kidx.records import build_batch, file_batches

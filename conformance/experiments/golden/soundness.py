@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from conformance.experiments.golden.finding import Finding
 from kidx.discovery import Segment
 from kidx.findings import HARMLESS
 from kidx.scan import BATCH, IndexContent, parse_index
@@ -28,6 +27,18 @@ from kidx.verify.reporter import Reporter
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
+
+
+class Finding(NamedTuple):
+    """Violation of a clause: the clause, the file or lookup, and a description."""
+
+    clause: str
+    subject: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.clause} {self.subject}: {self.message}"
+
 
 _TRANSACTION: Final = struct.Struct(">hqqqq")
 _MARKER: Final = struct.Struct(">hh")

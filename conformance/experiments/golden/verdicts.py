@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.soundness import (
     Aborted,
+    Finding,
     aborted,
     offset_index_findings,
     time_index_findings,

@@ -9,24 +9,17 @@ broker starts three times:
   and the files of these cases are corrupted. All records before the clean stop are known to be on disk, so only the
   active segment needs a recovery.
 3. The broker is started, queried, appended to and stopped.
+
+Cost of wrong results of ``offsetsForTimes`` for a consumer that seeks to the returned offset.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from conformance.experiments.index_corruption.cases import CASES, Case, Shutdown
-from conformance.experiments.index_corruption.consumer_cost import (
-    NOTHING,
-    ConsumerCost,
-    OffsetTimestamp,
-    cost_of,
-    targets_of,
-)
 from conformance.experiments.index_corruption.corruptions import OFFSET_ENTRY, TIME_ENTRY, entries_of
 from conformance.implementations.broker.reference import COMPARED, ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
@@ -39,7 +32,65 @@ from kidx.errors import KidxError
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
     from conformance.kafka.client import OffsetResult
+
+
+class OffsetTimestamp(NamedTuple):
+    """Offset and timestamp of a record."""
+
+    offset: int
+    timestamp: int
+
+
+class ConsumerCost(NamedTuple):
+    """Cost of all lookups of a case.
+
+    Attributes:
+        lookups: The number of lookups.
+        wrong: The number of wrong results.
+        missed: The number of records at or after the target's time that the consumer never reads; all of them if there
+            is no result or an error.
+        reread: The number of records before the correct position that the consumer reads although it need not.
+    """
+
+    lookups: int
+    wrong: int
+    missed: int
+    reread: int
+
+
+NOTHING: Final = ConsumerCost(0, 0, 0, 0)
+
+
+def oracle_offset(records: Iterable[OffsetTimestamp], target: int) -> int | None:
+    """Return the offset of the first record, in log order, whose timestamp is not below the target, or None."""
+    return next((record.offset for record in records if record.timestamp >= target), None)
+
+
+def cost_of(records: Sequence[OffsetTimestamp], answers: Sequence[OffsetResult]) -> ConsumerCost:
+    """Return the cost of the results, which are compared with a scan of the whole log."""
+    end = records[-1].offset + 1 if records else 0
+    wrong = missed = reread = 0
+    for answer in answers:
+        right = oracle_offset(records, answer.target)
+        found = answer.offset
+        if found == right and answer.error is None:
+            continue
+        wrong += 1
+        begins = end if found is None else found
+        should_begin = end if right is None else right
+        missed = max(missed, begins - should_begin)
+        reread = max(reread, should_begin - begins)
+    return ConsumerCost(len(answers), wrong, missed, reread)
+
+
+def targets_of(records: Iterable[OffsetTimestamp]) -> list[int]:
+    """Return every timestamp of the log, and the timestamps one millisecond before and after it, in order."""
+    return sorted({record.timestamp + step for record in records for step in (-1, 0, 1)})
+
 
 Repair = Literal["kept", "rebuilt", "emptied", "gone"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis.errors import Flaky
 
 from conformance.clauses import load_clauses
-from conformance.experiments.mutation.kill_search import MAX_EXAMPLES
+from conformance.experiments.mutation.measuring import MAX_EXAMPLES
 from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.implementations.mutants.choices import CHOICES
 from conformance.kafka.releases import RELEASES

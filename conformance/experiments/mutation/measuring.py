@@ -1,34 +1,140 @@
 """Mutation testing: many searches in parallel, and the mutation scores.
 
 A mutant is kidx with a planted defect. A search runs examples of a state machine until one detects (kills) the mutant.
+
+Metrics of the harness itself, as a stream of events that ``conformance report`` combines with runs.
+
+Search for one mutant, which is kidx with a planted defect: how many examples a state machine needs to detect it.
+
+A detected mutant is killed, any other survives.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Sequence
+import time
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis.errors import Flaky
 
 from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import ToolError
-from conformance.experiments.mutation.kill_search import MAX_EXAMPLES, KillResult, search_kill
-from conformance.implementations.mutants import MUTANTS, Mutant
+from conformance.events import Measured, RunFinished, RunStarted
+from conformance.implementations.mutants import MUTANTS, Mutant, implementation_of
 from conformance.implementations.mutants.choices import CHOICES
+from conformance.lockstep import DivergenceError
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process, watch_steps
+from conformance.machines import MACHINES
+from conformance.report.ndjson import NdjsonWriter
+from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.hangs import WorkerHangError, load_hang, save_hang
+from conformance.runs.profiles import PROFILES
+from conformance.runs.shrinking.divergence import shrink_divergence
+from conformance.runs.shrinking.search import SHRINK_SECONDS
+from conformance.scratch import scratch_directory
 from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from conformance.lockstep import Divergence
     from conformance.lockstep.watchdog import Hang
     from conformance.operations import Json
+
+MAX_EXAMPLES: Final = 2_000
+"""Number of examples in which every mutant must be killed."""
+
+
+@dataclass(frozen=True)
+class KillResult:
+    """Result of the search for one mutant with one seed.
+
+    Attributes:
+        mutant: name of the mutant.
+        seed: random seed of the run.
+        examples: number of the example that killed the mutant, from 1; None if it survived.
+        seconds: duration of the search.
+        steps: operations up to the divergence, as text; only the necessary ones if they were shrunk.
+        aspects: parts of the last step's result that differ, such as ``outcome``.
+        clauses: clauses that the last step exercises.
+        expected: value of the first aspect for the reference.
+        actual: value of the first aspect for the mutant.
+    """
+
+    mutant: str
+    seed: int
+    examples: int | None
+    seconds: float
+    steps: tuple[str, ...] = ()
+    aspects: tuple[str, ...] = ()
+    clauses: tuple[str, ...] = ()
+    expected: str = ""
+    actual: str = ""
+
+
+def search_kill(
+    mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = MAX_EXAMPLES, shrink: bool = False
+) -> KillResult:
+    """Run the state machine that has to detect a mutant until it does.
+
+    Args:
+        mutant: the mutant.
+        seed: random seed, as ``conformance run --seed``.
+        profile: profile that sets the steps per example.
+        limit: maximum number of examples.
+        shrink: True to shrink the trace; otherwise ``steps`` are all operations up to the divergence.
+
+    Raises:
+        DivergenceError: the reference itself diverges from the model.
+    """
+    started = time.monotonic()
+    machine = MACHINES[mutant.machine]
+    settings = PROFILES[profile].settings(limit)
+    found: list[int] = []
+
+    def note(_: Divergence) -> bool:
+        found.append(lockstep.statistics.examples)
+        return False
+
+    with scratch_directory() as scratch:
+        lockstep = machine.new_lockstep([implementation_of(mutant, mutant.release)], scratch, on_divergence=note)
+        try:
+            for chunk in chunks_of(mutant.machine, limit, seed):
+                run_chunk(machine.bind(lockstep), settings, chunk.seed, chunk.examples)
+        except (DivergenceError, Flaky) as error:
+            failure = lockstep.failure or error
+            if not isinstance(failure, DivergenceError) or not found:
+                raise
+            examples, seconds = found[0], time.monotonic() - started
+            if shrink:
+                # The trace is to be short on a busy machine, too.
+                failure = shrink_divergence(lockstep, failure, seconds=5 * SHRINK_SECONDS)
+        else:
+            return KillResult(mutant.name, seed, None, time.monotonic() - started)
+    steps = tuple(str(operation) for operation in failure.operations)
+    divergence = failure.divergence
+    return KillResult(
+        mutant.name,
+        seed,
+        examples,
+        seconds,
+        steps,
+        divergence.aspects,
+        divergence.clauses,
+        str(divergence.expected),
+        str(divergence.actual),
+    )
 
 
 @dataclass(frozen=True)
@@ -164,3 +270,39 @@ def _search_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult
 
     with watch_steps(step_timeout, give_up):
         return search_kill(mutant, seed, **own)
+
+
+@contextmanager
+def figures_to(
+    directory: Path | None, machines: Sequence[str], *, profile: str, seed: int = 0
+) -> Iterator[Callable[[Measured], None]]:
+    """Provide a function that writes rows to a stream of events. Without a directory, the function discards them.
+
+    The header contains neither implementations nor releases, because the metrics are about the harness.
+
+    Args:
+        directory: directory of the stream, or None.
+        machines: names of the measured state machines.
+        profile: profile that sets the steps per example, or another description of the choice of examples.
+        seed: the first random seed.
+
+    Raises:
+        ToolError: the directory cannot be written.
+    """
+    if directory is None:
+        yield lambda _: None
+        return
+    started = time.monotonic()
+    failing: list[Measured] = []
+    with NdjsonWriter(directory) as write:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        versions = {"kidx": version("kidx")}
+        write(RunStarted((), (), tuple(dict.fromkeys(machines)), profile, "observed", seed, versions, now))
+
+        def on_result(row: Measured) -> None:
+            write(row)
+            if row.passed is False:
+                failing.append(row)
+
+        yield on_result
+        write(RunFinished("diverges" if failing else "conforms", 0, time.monotonic() - started))

@@ -9,21 +9,16 @@ the releases::
         print(describe(difference))
 
 Each difference is shrunk, executed by both releases for its description (:mod:`.execution`), and saved as a trace. From
-then on it is expected. The search ends when it finds no new differences (:mod:`.search`). Two differences are the same
-if the same clauses separate the releases there (:mod:`.implicated`). Texts of errors never cause a divergence; they are
-collected during the search (:mod:`.error_texts`).
+then on it is expected. The search ends when it finds no new differences (:mod:`.comparison`). Two differences are the
+same if the same clauses separate the releases there (:mod:`.error_texts`). Texts of errors never cause a divergence;
+they are collected during the search.
 """
 
-from conformance.experiments.release_diff.comparison import Comparison, compare
-from conformance.experiments.release_diff.difference import Difference
-from conformance.experiments.release_diff.document import to_json
-from conformance.experiments.release_diff.error_texts import TextChange
-from conformance.experiments.release_diff.event_stream import events_of
+from conformance.experiments.release_diff.comparison import Comparison, Difference, compare
+from conformance.experiments.release_diff.error_texts import ImplicatedClauses, TextChange
 from conformance.experiments.release_diff.expected import classify, load_expected
-from conformance.experiments.release_diff.implicated import ImplicatedClauses
-from conformance.experiments.release_diff.markdown import to_markdown
 from conformance.experiments.release_diff.sides import Plan
-from conformance.experiments.release_diff.text_report import describe, describe_texts
+from conformance.experiments.release_diff.text_report import describe, describe_texts, events_of, to_json, to_markdown
 
 __all__ = [
     "Comparison",

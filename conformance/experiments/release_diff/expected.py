@@ -26,8 +26,7 @@ from conformance.experiments.release_diff.error_texts import TextChange
 from conformance.runs.divergences.signatures import signature_of
 
 if TYPE_CHECKING:
-    from conformance.experiments.release_diff.comparison import Comparison
-    from conformance.experiments.release_diff.difference import Difference
+    from conformance.experiments.release_diff.comparison import Comparison, Difference
 
 _NEEDED: Final = frozenset({"reason", "link"})
 _ALLOWED: Final = _NEEDED | {"clause", "signature", "machine"}

@@ -1,26 +1,44 @@
-"""Text report of a difference between two Kafka releases: clauses, changes, steps, and replay commands."""
+"""Text report of a difference between two Kafka releases: clauses, changes, steps, and replay commands.
+
+JSON document of a comparison.
+
+Markdown report of a comparison of two Kafka releases, for a comment on a pull request.
+
+Event stream of a comparison of two Kafka releases, for ``conformance report``.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
+from conformance.events import Diverged, Result, RunFinished, RunStarted
+from conformance.experiments.release_diff.error_texts import TextChange
+from conformance.experiments.release_diff.expected import signature_text
+from conformance.experiments.release_diff.sides import PROFILE
+from conformance.lockstep.divergence import failure_json
 from conformance.operations.shortened import shortened
 from conformance.operations.state_diff import differing_fields
+from conformance.operations.trace import Trace
 from conformance.report.divergence import format_value
+from conformance.runs.divergence_event import requirements_of
 from conformance.runs.divergences.signatures import signature_of
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
+from kidx.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
-    from conformance.experiments.release_diff.comparison import Comparison
-    from conformance.experiments.release_diff.difference import Difference
-    from conformance.experiments.release_diff.error_texts import TextChange
-    from conformance.experiments.release_diff.implicated import ImplicatedClauses
+    from conformance.events import Event
+    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.error_texts import ImplicatedClauses
+    from conformance.experiments.release_diff.expected import ClassifiedDifferences
     from conformance.experiments.release_diff.sides import Side
-    from conformance.operations import Outcome
+    from conformance.operations import Json, Outcome
+    from conformance.verdict import Conclusion
 
 _LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
 
@@ -187,3 +205,185 @@ def _first_difference(name: str, old: bytes, new: bytes) -> str:
         return f", first different in slot {slot}"
     before, after = layout.struct.unpack_from(old, start), layout.struct.unpack_from(new, start)
     return f", first different in slot {slot}: {before} → {after}"
+
+
+_WORDS: Final[dict[Conclusion, str]] = {
+    "diverges": "differs",
+    "conforms": "same",
+    "incomplete": "incomplete",
+    "nothing-compared": "nothing-compared",
+}
+
+
+def to_json(comparison: Comparison) -> Json:
+    """Return the document that ``conformance diff --json`` prints: verdict, differences, texts, and totals."""
+    plan = comparison.plan
+    return {
+        "verdict": _WORDS[comparison.compared(int(comparison.differs)).conclusion],
+        "old": plan.old,
+        "new": plan.new,
+        "machines": list(plan.machines),
+        "seed": plan.seed,
+        "differences": [_difference(difference) for difference in comparison.differences],
+        "texts": [_text(change, plan.sides) for change in comparison.texts],
+        "examples": comparison.examples,
+        "steps": comparison.steps,
+        "seconds": comparison.seconds,
+        "traces_not_executed": comparison.not_replayed,
+        "missing": list(comparison.missing),
+    }
+
+
+def _difference(difference: Difference) -> Json:
+    answers = zip(difference.old.observations, difference.new.observations, strict=False)
+    return {
+        "machine": difference.machine,
+        "headline": headline(difference),
+        "operation": difference.divergence.operation.name,
+        "aspects": list(difference.divergence.aspects),
+        "changes": dict(changes(difference)),
+        "clauses": _clause_ids(difference.implicated),
+        "steps": [operation.to_json() for operation in difference.operations],
+        "answers": [
+            [None if seen is None else seen.outcome.to_json() for seen in (before, after)] for before, after in answers
+        ],
+        "unobserved": list(difference.unobserved),
+        "also": [{"machine": machine, "operation": name, "aspects": list(of)} for machine, name, of in difference.also],
+        "more": [str(trace) for trace in difference.more],
+        "conforms": {record.side.label: record.conforms for record in (difference.old, difference.new)},
+        **_trace(difference.trace, (difference.old.side, difference.new.side)),
+    }
+
+
+def _text(change: TextChange, sides: Sequence[Side]) -> Json:
+    return {
+        "machine": change.machine,
+        "operation": change.operations[-1].name,
+        "error": change.wording.error,
+        "texts": [change.wording.old, change.wording.new],
+        "clauses": _clause_ids(change.implicated),
+        "steps": [operation.to_json() for operation in change.operations],
+        **_trace(change.trace, sides),
+    }
+
+
+def _clause_ids(implicated: ImplicatedClauses) -> Json:
+    catalogue = load_clauses()
+    return {
+        side: [{"id": id_, "level": catalogue[id_].level, "statement": catalogue[id_].statement} for id_ in ids]
+        for side, ids in implicated._asdict().items()
+    }
+
+
+def _trace(path: Path, sides: Sequence[Side]) -> Json:
+    return {
+        "id": Trace.load(path).id,
+        "trace": str(path),
+        "replay": [side.replay(path) for side in sides],
+    }
+
+
+_MAX_LENGTH = 200
+"""Maximum number of characters in a cell of the table."""
+
+
+def to_markdown(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
+    """Return the verdict, a table with a row for each difference, and the steps of each, which are folded.
+
+    Args:
+        comparison: The result of the comparison.
+        classified: The expected differences, or None without expectations.
+    """
+    old, new = (side.label for side in comparison.plan.sides)
+    lines = [f"### conformance diff: {_cell(old)} → {_cell(new)}", "", _verdict(comparison, classified), ""]
+    if comparison.all:
+        expected = () if classified is None else classified.expected
+        lines += ["| | machine | difference | clauses or signature |", "| --- | --- | --- | --- |"]
+        lines += [_row(one, "expected" if any(one is other for other in expected) else "new") for one in comparison.all]
+        lines.append("")
+    if classified is not None and classified.stale:
+        lines += ["Entries that no difference matches:", "", *(f"* {_cell(str(e))}" for e in classified.stale), ""]
+    for difference in comparison.differences:
+        text = printable_lines(describe(difference)).replace("```", "'''")
+        folded = f"<details><summary>{_cell(headline(difference))}</summary>"
+        lines += [folded, "", "```text", text, "```", "</details>", ""]
+    lines.append(f"seed {comparison.plan.seed} · {comparison.examples} examples, {comparison.steps} steps")
+    return "\n".join([*lines, ""])
+
+
+def _verdict(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
+    if classified is None:
+        return f"**{len(comparison.all)} differences**" if comparison.all else "**Nothing differs**"
+    if not classified.new and not classified.stale:
+        return f"**All expected**: {len(classified.expected)} differences, each with its entry"
+    return f"**{len(classified.new)} new, {len(classified.stale)} stale**, {len(classified.expected)} expected"
+
+
+def _row(one: Difference | TextChange, state: str) -> str:
+    what = f"{one.wording.old} → {one.wording.new}" if isinstance(one, TextChange) else headline(one)
+    known = ", ".join(sorted({*one.implicated.old, *one.implicated.new})) or signature_text(one)
+    return f"| {state} | {one.machine} | {_cell(what)} | {_cell(known)} |"
+
+
+def _cell(text: str) -> str:
+    """Escape text that would end a cell or begin markup."""
+    text = printable(text)
+    short = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
+    for special in "\\|<>[]*_`#@":
+        short = short.replace(special, f"&#{ord(special)};")
+    return short
+
+
+def events_of(comparison: Comparison, *, all_expected: bool) -> Iterator[Event]:
+    """Yield the header, the differences, a result for each state machine, and the footer.
+
+    Args:
+        comparison: The result of the comparison.
+        all_expected: True if all differences are expected, or nothing differs.
+    """
+    plan = comparison.plan
+    old, new = plan.sides
+    versions = {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    releases = (old.release,)
+    specification = new.specification if new.is_build else f"jvm {new.release}"
+    parameters = (releases, (specification,), plan.machines, PROFILE.name, "observed", plan.seed)
+    yield RunStarted(*parameters, versions, now, seed_source="given")
+    for difference in comparison.differences:
+        yield _diverged(difference, specification)
+    for machine in plan.machines:
+        found = [difference for difference in comparison.differences if difference.machine == machine]
+        clauses = {clause for difference in found for clause in difference.implicated.old}
+        verdicts = dict.fromkeys(sorted(clauses), "diverges")
+        yield Result(
+            machine,
+            specification,
+            old.release,
+            comparison.examples,
+            comparison.steps,
+            comparison.seconds,
+            len(found),
+            dict.fromkeys(verdicts, 1),
+            verdicts,  # type: ignore[arg-type]
+            {"compared with": old.label},
+        )
+    compared = comparison.compared(int(not all_expected))
+    missing = {"missing": list(comparison.missing)} if comparison.missing else {}
+    yield RunFinished(compared.conclusion, comparison.steps, comparison.seconds, missing)
+
+
+def _diverged(difference: Difference, specification: str) -> Diverged:
+    ids = (*difference.implicated.old, *difference.implicated.new)
+    return Diverged(
+        difference.machine,
+        failure_json(difference.divergence),
+        requirements_of(ids),
+        tuple(map(str, difference.operations)),
+        str(difference.trace),
+        difference.new.side.replay(difference.trace),
+        specification,
+        releases=(difference.old.side.release,),
+        machines=(difference.machine,),
+        clause=ids[0] if ids else "",
+        signature=signature_of(difference.divergence),
+    )

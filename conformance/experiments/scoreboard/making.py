@@ -1,29 +1,117 @@
 """Construction of the scoreboard from the event streams of test runs.
 
 A row is an implementation compared with one Kafka release, and a column is an area such as ``time index``.
+
+Areas of the scoreboard, read from ``areas.toml``: clauses, state machines, and the meaning of a divergence.
+
+Test runs for the scoreboard: each implementation alone. Known divergences count, too: no expectations are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import tomllib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import convert
 
 from conformance.attribution.baseline import MACHINE, Score, score
 from conformance.clauses import load_clauses
 from conformance.expectations import load_expectations
-from conformance.experiments.scoreboard.areas import load_areas
 from conformance.implementations.forms import form_of, is_server
 from conformance.report.divergence import format_divergence
+from conformance.report.ndjson import NdjsonWriter
 from conformance.report.rendering import trace_text
 from conformance.report.scoreboard.board import Board, BoardDivergence, Cell, KnownReason, Row, RunProvenance
+from conformance.report.stream import Stream, read_stream
 from conformance.runs.completeness import compared_in
+from conformance.runs.plan import Plan
+from conformance.runs.runner import run
 from conformance.subjects import Subject, load_subjects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
     from conformance.events import Diverged, Result
     from conformance.expectations import Expectation
-    from conformance.report.stream import Stream
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.runs.profiles import Profile
+    from conformance.runs.seeds import SeedRequest
+    from conformance.runs.wire_options import WireOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Column of the scoreboard.
+
+    Attributes:
+        name: The heading.
+        place: The number of the column.
+        clauses: Shell patterns of the ids of clauses.
+        means: The consequence of a divergence for a consumer, in one sentence.
+        machines: The state machines whose results belong to the area; empty for all.
+    """
+
+    name: str
+    place: int
+    clauses: tuple[str, ...]
+    means: str
+    machines: tuple[str, ...] = ()
+
+    def has(self, machine: str, clause: str) -> bool:
+        """Return True if the area includes a clause of a machine, unless an earlier area does."""
+        is_machine = not self.machines or machine in self.machines
+        return is_machine and any(fnmatchcase(clause, pattern) for pattern in self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Consequence of a divergence in some clauses for a consumer.
+
+    Attributes:
+        clauses: Shell patterns of the ids of clauses.
+        says: The consequence, in one sentence.
+    """
+
+    clauses: tuple[str, ...]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Areas:
+    """Content of ``areas.toml``; a clause belongs to the first area in ``area`` that includes it."""
+
+    area: tuple[Area, ...]
+    meaning: tuple[Meaning, ...]
+
+    @property
+    def columns(self) -> list[Area]:
+        """Areas in the order of the board's columns."""
+        return sorted(self.area, key=lambda area: area.place)
+
+    def of(self, machine: str, clause: str) -> Area:
+        """Return the area of a clause of a machine; a divergence without a clause has the clause ``""``."""
+        return next(area for area in self.area if area.has(machine, clause))
+
+    def meaning_of(self, area: Area, clauses: Iterable[str]) -> str:
+        """Return the consequence of a divergence for a consumer: of the first clause that has one, or of the area."""
+        for clause in clauses:
+            for meaning in self.meaning:
+                if any(fnmatchcase(clause, pattern) for pattern in meaning.clauses):
+                    return meaning.says
+        return area.means
+
+
+@cache
+def load_areas() -> Areas:
+    """Return the packaged areas."""
+    return convert(tomllib.loads((files(__package__) / "areas.toml").read_text("utf-8")), Areas)
+
 
 _BY_PROTOCOL: Final = "its protocol alone does not show it"
 _AREAS_OF: Final = {
@@ -244,3 +332,59 @@ def _format(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {each}" for name, each in value.items())
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class RunBudget:
+    """Amount of work for each implementation: options of ``conformance run``."""
+
+    profile: Profile
+    seed: SeedRequest = None
+    max_examples: int | None = None
+    max_time: float | None = None
+
+
+def run_implementation(
+    implementation: str,
+    releases: tuple[str, ...],
+    machines: tuple[str, ...],
+    budget: RunBudget,
+    directory: Path,
+    *,
+    wire: WireOptions | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Stream:
+    """Run one implementation, and write events and traces to a separate directory.
+
+    Args:
+        implementation: argument of ``-i``.
+        releases: releases of Kafka, oldest first.
+        machines: state machines to run.
+        budget: amount of work.
+        directory: parent of each implementation's directory.
+        wire: options for the connection to a broker, or None.
+        progress: called while jars are fetched.
+        announce: called with the actions that the run will take on brokers that the harness did not start.
+
+    Raises:
+        ToolError: the run is not possible.
+    """
+    own = directory / (re.sub(r"[^A-Za-z0-9.]+", "-", implementation).strip("-")[:80] or "it")
+    with NdjsonWriter(own) as writer:
+        nothing_expected = own / "nothing-expected"
+        nothing_expected.mkdir(exist_ok=True)
+        plan = Plan(
+            releases,
+            (implementation,),
+            machines,
+            budget.profile,
+            own / "traces",
+            budget.seed,
+            budget.max_examples,
+            budget.max_time,
+            expectations=nothing_expected,
+            wire=wire,
+        )
+        run(plan, writer, progress, announce)
+    return read_stream(writer.path)

@@ -6,28 +6,32 @@ The checks do not test if results are right by Kafka's rules: ``conformance run`
 time and in the protocol's format, that the adapter uses the given file, and that numbers arrive unchanged. If an
 adapter passes these checks and diverges in a run, its implementation is wrong. If it fails a check, the adapter is
 broken, and the results of a run mean nothing.
+
+Result of an adapter's smoke test, as text and as JSON.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from conformance.experiments.smoke.kinds import (
+from conformance.experiments.smoke.of_kind import (
     BASIC_CALLS,
+    OF_ALL,
+    OF_PROCESSES,
     CheckFailedError,
+    KindCheck,
     NoSuchKindError,
     NotJudgedError,
     RemarkError,
+    declares_the_unknown,
+    ends,
 )
-from conformance.experiments.smoke.of_kind import OF_ALL, OF_PROCESSES, KindCheck
 from conformance.experiments.smoke.of_log import OF_LOGS, LogCheck, LogSession, introduces_a_log
-from conformance.experiments.smoke.of_process import declares_the_unknown, ends
-from conformance.experiments.smoke.report import Check, SmokeReport, Verdict
 from conformance.experiments.smoke.session import AdapterSession, ObjectSession, ProcessSession
 from conformance.implementations.process import DEADLINE, START_DEADLINE
 from conformance.implementations.process.line_process import LineProcessError
@@ -38,7 +42,90 @@ from conformance.quoting import quoted
 from kidx.dialect import NEWEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from conformance.implementations.process.line_process import Reason
+    from conformance.operations import Json
+
+Verdict = Literal["passed", "failed", "not-run"]
+
+
+class Check(NamedTuple):
+    """Result of one check.
+
+    Attributes:
+        name: expected property, as a sentence without a subject.
+        verdict: ``"not-run"`` if an earlier check failed, or if the check cannot be evaluated.
+        sent: last request; empty if the check passed.
+        came: reply to the last request; empty if the check passed.
+        hint: possible cause, or a remark on a check that passed.
+    """
+
+    name: str
+    verdict: Verdict
+    sent: str = ""
+    came: str = ""
+    hint: str = ""
+
+
+@dataclass
+class SmokeReport:
+    """Results of all checks.
+
+    Attributes:
+        implementation: the implementation, as for ``-i``.
+        release: release passed to the program.
+        about: the program's description of itself.
+        checks: results in the order of the checks.
+        started: True if the program replied to ``start``.
+    """
+
+    implementation: str
+    release: str
+    about: str = ""
+    checks: list[Check] = field(default_factory=list)
+    started: bool = True
+
+    @property
+    def sane(self) -> bool:
+        """True if no check failed."""
+        return self.started and not any(check.verdict == "failed" for check in self.checks)
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code: 0 if no check failed, 1 if a check failed, 2 if the program did not reply to ``start``."""
+        if not self.started:
+            return 2
+        return 0 if self.sane else 1
+
+    def to_json(self) -> Json:
+        """Return the document of ``--json``."""
+        return {
+            "implementation": self.implementation,
+            "release": self.release,
+            "about": self.about,
+            "verdict": "sane" if self.sane else "broken" if self.started else "not-started",
+            "checks": [check._asdict() for check in self.checks],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report as text."""
+        for check in self.checks:
+            yield f"{_MARKS[check.verdict]} {check.name}"
+            for label in ("sent", "came", "hint"):
+                if text := getattr(check, label):
+                    yield from _indented(f"{label}: ", text)
+
+
+_MARKS: Final[dict[Verdict, str]] = {"passed": "ok     ", "failed": "FAILED ", "not-run": "not run"}
+
+
+def _indented(label: str, text: str) -> Iterator[str]:
+    first, *more = text.splitlines() or [""]
+    yield f"          {label}{first}"
+    for line in more:
+        yield " " * (10 + len(label)) + line
+
 
 _HINTS: Final[dict[Reason, str]] = {
     "late": "Flush standard output after every reply, and answer as soon as a line has been read: a program that waits"

@@ -1,26 +1,177 @@
-"""Checks of an adapter's smoke test for one kind of index, each with new files."""
+"""Checks of an adapter's smoke test for one kind of index, each with new files.
+
+Parts of an adapter's smoke test: requests that write a number to an index and read it, and checks of replies.
+
+Check that numbers reach the adapter and return unchanged, which fails with JSON libraries that use doubles.
+
+Checks of an adapter's smoke test for a program: its reply to an unknown operation, and its exit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.smoke.kinds import (
-    BASIC_CALLS,
-    OF_KIND,
-    CheckFailedError,
-    NotJudgedError,
-    RemarkError,
-    expect_ok,
-    expect_state,
-    open_new,
-)
-from conformance.experiments.smoke.numbers import keeps_long_numbers
 from conformance.experiments.smoke.session import AdapterSession, ProcessSession
+from conformance.implementations.process.line_process import LineProcessError
 from conformance.implementations.try_out import INDEX_REQUESTS, SIZE
-from conformance.operations import Operation
+from conformance.operations import Operation, Outcome, State
 from conformance.operations.index_capabilities import ENTRY_SIZES, OF_OPERATION
+from kidx.java_numbers import LONG_MAX
+
+if TYPE_CHECKING:
+    from conformance.implementations.process.messages import Request
+
+FIRST_LOST: Final = (1 << 53) + 1
+"""Smallest positive integer that a double cannot represent; a double returns the preceding integer."""
+_FRACTION: Final = re.compile(r"\d(?:\.\d|[eE][+-]?\d)")
+_DOUBLES: Final = "It looks as if your JSON library uses doubles"
+_HOW: Final = "Read and write JSON numbers as integers of 64 bits, not as doubles."
+
+
+def keeps_long_numbers(kind: str, session: AdapterSession, _: Path) -> None:
+    """Check that an index returns small numbers, and numbers that doubles cannot represent.
+
+    The largest long alone does not suffice: the nearest double becomes the largest long again if conversions saturate.
+    """
+    if 7 not in _coming_back(session, kind, 7):
+        raise NotJudgedError(
+            "A small number is returned wrong, so large ones were not checked; `conformance run` reports this."
+        )
+    for key in (LONG_MAX, FIRST_LOST):
+        session.ask("close")
+        try:
+            found = _coming_back(session, kind, key)
+        except LineProcessError:
+            if _FRACTION.search(session.came):
+                raise CheckFailedError(f"{_DOUBLES}, and writes them. {_HOW}") from None
+            raise
+        if key not in found:
+            raise CheckFailedError(f"{_lost(key, found)} {_HOW}")
+
+
+def _lost(key: int, found: list[int]) -> str:
+    for number in found:
+        if number in {int(float(key)), int(math.nextafter(float(key), 0))}:
+            return f"{_DOUBLES}: {key} comes back as {number}."
+    return f"7 comes back, {key} does not."
+
+
+def _coming_back(session: AdapterSession, kind: str, key: int) -> list[int]:
+    """Write a number to a new index; return every number in the replies."""
+    open_new(session, kind, str(key), OF_KIND[kind].base_of(key))
+    expect_ok(session.ask(*OF_KIND[kind].append(key)), f"Appending {key}")
+    outcome = session.ask(*OF_KIND[kind].read(key))
+    found = list(_numbers(outcome.value))
+    if isinstance(state := session.state(), State):
+        found += state.last
+    return found
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _numbers(item)
+    elif value is not None:
+        yield value
+
+
+BASIC_CALLS: Final = "opens, appends, looks up and closes"
+"""Name of the first check of each kind; without it a run would compare nothing."""
+_POSITION: Final = 120
+"""Position that is appended to an offset index."""
+
+
+class CheckFailedError(Exception):
+    """Failed check; the message is the hint."""
+
+
+class NotJudgedError(Exception):
+    """Check that cannot be evaluated; the message is the reason."""
+
+
+class RemarkError(Exception):
+    """Passed check with something that the author of the adapter should know; the message says it."""
+
+
+class NoSuchKindError(NotJudgedError):
+    """Kind of index that the implementation does not have."""
+
+
+class Kind(NamedTuple):
+    """Requests that write a number to an index of one kind and read it back.
+
+    Attributes:
+        suffix: suffix of the index file.
+        append: function that returns the request that writes a number.
+        read: function that returns the request that reads the number.
+        base_of: function that returns the base offset of an index for the number.
+        provocations: requests that should raise errors.
+    """
+
+    suffix: str
+    append: Callable[[int], tuple[Any, ...]]
+    read: Callable[[int], tuple[Any, ...]]
+    base_of: Callable[[int], int]
+    provocations: tuple[tuple[Any, ...], ...]
+
+
+# By the kind of index.
+OF_KIND: Final = {
+    "offset": Kind(
+        ".index",
+        lambda key: ("append", key, _POSITION),
+        lambda key: ("lookup", key),
+        lambda key: max(0, key - 100),
+        (("append", 0, 0), ("entry", 1_000_000)),
+    ),
+    "time": Kind(
+        ".timeindex",
+        lambda key: ("maybe_append", key, 7, False),
+        lambda key: ("lookup", key),
+        lambda _: 0,
+        (("maybe_append", 1, 0, False), ("entry", 1_000_000)),
+    ),
+    "transaction": Kind(
+        ".txnindex",
+        lambda key: ("append_aborted", 1, 0, key, key),
+        lambda _: ("collect_aborted", 0, LONG_MAX),
+        lambda _: 0,
+        (("append_aborted", 1, 0, 0, 0), ("open", "transaction", "missing/0.txnindex", 0, -1, True)),
+    ),
+}
+
+
+def open_new(session: AdapterSession, kind: str, name: str = "0", base_offset: int = 0) -> str:
+    """Open a new index; return the name of its file."""
+    name += OF_KIND[kind].suffix
+    outcome = session.ask("open", kind, name, base_offset, SIZE, True)
+    if outcome.error == "unsupported":
+        raise NoSuchKindError(f"It has no index of kind {kind}.")
+    expect_ok(outcome, f"A new index of kind {kind}")
+    return name
+
+
+def expect_ok(outcome: Outcome, what: str) -> None:
+    """Check that a request succeeded."""
+    if outcome.error == "unsupported":
+        raise NotJudgedError(f"{what} is unsupported.")
+    if outcome.error is not None:
+        message = f"{what} was rejected although it is valid: {outcome}"
+        raise CheckFailedError(f"{message}. Are the arguments read by their names?")
+
+
+def expect_state(session: AdapterSession) -> None:
+    """Check that the open index returns its state."""
+    if isinstance(reply := session.state(), Outcome):
+        raise CheckFailedError(
+            f"An open index returns its state, or declares state as unsupported; it returned {reply}."
+        )
+
 
 KindCheck = Callable[[str, AdapterSession, Path], None]
 """Check of a kind of index, with a session and a new directory; it raises an error if the adapter fails."""
@@ -166,3 +317,33 @@ OF_PROCESSES: Final[tuple[tuple[str, KindCheck], ...]] = (
     ("does what it declares", _as_declared),
 )
 """Further checks of a program."""
+
+
+def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
+    """Check that the program replies "unsupported" to an operation that no version of the protocol has."""
+    assert isinstance(session, ProcessSession)
+    open_new(session, kind)
+    if session.send_unknown().error != "unsupported":
+        raise CheckFailedError('An operation that the implementation does not have is answered {"unsupported": true}.')
+
+
+def ends(request: Request | None, session: AdapterSession, _: Path) -> None:
+    """Check that the program exits after a request, or after the end of its input if the request is None."""
+    assert isinstance(session, ProcessSession)
+    status, written = session.finish(request)
+    if status is None:
+        raise CheckFailedError(f"It had to be killed after {session.deadline:g} s: end when {_END[request is None]}.")
+    if status != 0:
+        raise CheckFailedError("It should end with exit status 0.")
+    if written.strip() and (request is None or not _is_nothing(written)):
+        raise CheckFailedError("It wrote to standard output without a request; write logs to standard error.")
+
+
+_END: Final = {True: "standard input ends, or a killed harness leaves the process behind", False: "stop is read"}
+
+
+def _is_nothing(text: str) -> bool:
+    try:
+        return bool(json.loads(text) == {"ok": None})
+    except ValueError:
+        return False

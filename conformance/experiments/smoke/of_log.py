@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from conformance.experiments.smoke.kinds import BASIC_CALLS, CheckFailedError, NotJudgedError, expect_ok
-from conformance.experiments.smoke.numbers import FIRST_LOST
+from conformance.experiments.smoke.of_kind import BASIC_CALLS, FIRST_LOST, CheckFailedError, NotJudgedError, expect_ok
 from conformance.experiments.smoke.session import ProcessSession
 from conformance.implementations.process import log_messages as messages
 from conformance.implementations.process.messages import MalformedReplyError, introduction_from

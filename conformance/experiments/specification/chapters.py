@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.attribution.tables import machines_of, rows_of
 from conformance.clauses import EVIDENCE, LEVELS, family, load_chapters, load_clauses
 from conformance.clauses.machines import MACHINES
-from conformance.experiments.specification.bar import release_bar
-from conformance.experiments.specification.shown import Evidence
+from conformance.experiments.specification.shown import Evidence, release_bar
 from conformance.implementations.mutants import MUTANTS
 from conformance.operations.shortened import shortened
 from conformance.report.markdown_escape import prose, table, text

@@ -1,25 +1,34 @@
-"""Smallest trace that shows or exercises each clause, with the results of the releases, found by executing traces."""
+"""Smallest trace that shows or exercises each clause, with the results of the releases, found by executing traces.
+
+Bar of all releases as inline SVG, with a text for screen readers.
+
+Pages of the specification that are generated from tables: byte layouts, and changes between releases.
+"""
 
 from __future__ import annotations
 
 import re
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from html import escape
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.clauses import load_clauses
+from conformance.clauses import family, load_clauses
 from conformance.clauses.machines import driven_releases
 from conformance.lockstep.divergence import plain
 from conformance.machines import MACHINES
 from conformance.report.divergence import format_value
 from conformance.report.fields import fields_of_state, fields_of_value, in_one_line
 from conformance.report.file_entries import first_difference
+from conformance.report.markdown_escape import prose, table, text
 from conformance.scratch import scratch_directory
-from kidx.dialect import PUBLISHED
+from kidx import layout
+from kidx.dialect import PUBLISHED, ROWS, version_of
 from kidx.dialect.release_range import range_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from conformance.clauses import Clause
@@ -27,6 +36,8 @@ if TYPE_CHECKING:
     from conformance.lockstep.scope import Group
     from conformance.operations import Observation, Operation
     from conformance.operations.trace import Trace
+    from kidx.dialect.behaviour import Behaviour
+    from kidx.dialect.release_range import ReleaseRange
 
 _RELEASES = PUBLISHED.split()
 _FILE_TIME = re.compile(r"(lastModifiedTime=)(\d+)(?:(, largestTime=)\2)?")
@@ -223,3 +234,108 @@ def _answer(machine: str, operation: Operation, seen: Observation) -> str:
         answer = in_one_line(fields_of_value(machine, str(operation), value)) or format_value(value)
     state = in_one_line(fields_of_state(machine, plain(seen.state)))
     return f"{answer}; then {state}" if state else answer
+
+
+_BAR_RELEASES: Final = PUBLISHED.split()
+_CELL: Final = 10
+_WIDTH: Final = _CELL * len(_BAR_RELEASES)
+_LABELLED: Final = ("2.4.0", "3.0.0", "4.0.0")
+
+
+def release_bar(releases: ReleaseRange | Collection[str], label: str) -> str:
+    """Return a bar with one cell per published release.
+
+    Args:
+        releases: the releases whose cells are filled.
+        label: the text for screen readers.
+    """
+    parts, at = list[str](), 0
+    for filled, cells in groupby(release in releases for release in _BAR_RELEASES):
+        count = len(list(cells))
+        if filled:
+            parts.append(f'<rect class="held" x="{at * _CELL}" width="{count * _CELL}" height="12"/>')
+        at += count
+    minors = [version_of(release)[:2] for release in _BAR_RELEASES]
+    starts = [number for number, (one, other) in enumerate(pairwise(minors), 1) if one != other]
+    ticks = "".join(f"M{number * _CELL} 0v12" for number in starts)
+    words = "".join(
+        f'<text x="{_BAR_RELEASES.index(release) * _CELL}" y="25">{release.removesuffix(".0")}</text>'
+        for release in _LABELLED
+    )
+    newest = f'<text x="{_WIDTH}" y="25" text-anchor="end">{_BAR_RELEASES[-1]}</text>'
+    return (
+        f'<svg class="releases" viewBox="0 0 {_WIDTH} 28" role="img" aria-label="{escape(label)}">'
+        f'<rect class="all" width="{_WIDTH}" height="12"/>{"".join(parts)}<path d="{ticks}"/>{words}{newest}</svg>'
+    )
+
+
+_COLUMNS = PUBLISHED.split()
+
+
+_FORMATS = """# Byte layouts
+
+All integers are big-endian and signed (AI-1). No index file has a header or a checksum: each is a dense array of
+entries from byte 0. The code is driven by these tables, `kidx/layout.py`.
+"""
+_CHANGES = """# What changed from release to release
+
+{count} behaviours differ between Kafka's releases from {first} to {last}. Releases are in the order of their numbers.
+A patch release may have what a later minor release lacks: 3.9.2 appeared after 4.0.0.
+"""
+_CHANGED = {"True": "is new", "False": "is no longer so"}
+
+
+def formats_page() -> str:
+    """Return the page of byte layouts."""
+    lines = [_FORMATS]
+    for each in (layout.OFFSET_INDEX, layout.TIME_INDEX, layout.ABORTED_TXN):
+        rows = [
+            [f"{field.offset}–{field.offset + field.size - 1}", str(field.size), f"`{field.name}`", text(field.meaning)]
+            for field in each.fields
+        ]
+        lines += [f"## `{each.name}`: {each.size} bytes an entry {{ #{each.name[1:]} }}\n"]
+        lines += [*table(["bytes", "size", "field", "meaning"], rows, numbers=4), "", f"Source: {text(each.source)}\n"]
+    return "\n".join(lines)
+
+
+def changes_page() -> str:
+    """Return the page of the changes from release to release."""
+    changed: dict[str, list[str]] = {}
+    for before, release in pairwise(_COLUMNS):
+        for name, row in ROWS.items():
+            if row.value_in(before) != row.value_in(release):
+                change = _CHANGED.get(str(row.value_in(release))) or f"becomes {_value(row.value_in(release))}"
+                changed.setdefault(release, []).append(f"[`{name}`](#{name}) {change}: {_sentence(row)}")
+    rows = [[release, "<br>".join(changes)] for release, changes in changed.items()]
+    lines = [
+        _CHANGES.format(count=len(ROWS), first=_COLUMNS[0], last=_COLUMNS[-1]),
+        *table(["release", "differs from the preceding one"], rows, numbers=2),
+        "",
+    ]
+    section = ""
+    for name, row in ROWS.items():
+        if row.section != section:
+            section = row.section
+            lines += [f"## {section.capitalize()}\n"]
+        lines += _behaviour(name, row)
+    return "\n".join(lines)
+
+
+def _behaviour(name: str, row: Behaviour[object]) -> list[str]:
+    lines = [f"### `{name}` {{ #{name} }}\n", f"{_sentence(row)}\n"]
+    for value in row.values:
+        releases = [release for release in _COLUMNS if row.value_in(release) == value]
+        if releases and value is not False:
+            label = f"{name} is {value} in {range_of(releases, _COLUMNS)}"
+            lines += [f"{_value(value)}: `{range_of(releases, _COLUMNS)}`\n", f"{release_bar(releases, label)}\n"]
+    named = [each for each in load_clauses() if family(each) in row.clauses]
+    return [*lines, *([f"Clauses: {', '.join(named)}\n"] if named else [])]
+
+
+def _sentence(row: Behaviour[object]) -> str:
+    return prose(row.__doc__ or "")
+
+
+def _value(value: object) -> str:
+    shown = str(value) if str(value).isidentifier() else repr(value)
+    return {"True": "yes", "False": "no"}.get(shown, f"<code>{text(shown)}</code>")

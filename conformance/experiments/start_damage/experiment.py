@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.start_damage.cases import CASES, Case
 from conformance.experiments.start_damage.corruptions import Site, name_of
-from conformance.experiments.start_damage.observing import observe
-from conformance.experiments.start_damage.prepared import LAST_MS, LOG_DIRS, Prepared, prepare
+from conformance.experiments.start_damage.observing import LAST_MS, LOG_DIRS, Prepared, observe, prepare
 from conformance.scratch import scratch_directory
 from kidx.errors import KidxError
 from kidx.records import file_batches
@@ -28,8 +27,7 @@ from kidx.verify import verify_paths
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.experiments.start_damage.observing import Observed, Partition
-    from conformance.experiments.start_damage.prepared import Shutdown
+    from conformance.experiments.start_damage.observing import Observed, Partition, Shutdown
     from kidx.startup import Start
 
 _FEW_PARTITIONS: Final = 4

@@ -1,20 +1,73 @@
-"""Directory of a broker that every case begins with: topics whose older segments are only in the remote tier."""
+"""Directory of a broker that every case begins with: topics whose older segments are only in the remote tier.
+
+Corruptions of a cache of remote index files, and of the remote files themselves.
+
+Broker whose remote tier is a directory: Kafka's ``LocalTieredStorage``, from the test jar that Kafka publishes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.experiments.tiers.tiered_broker import cache_of, tiered_broker
-from conformance.kafka.broker import BrokerError
+from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.client import PartitionQuery
 from conformance.kafka.polling import Deadline
+from conformance.kafka.tiered_storage import moved_classes, storage_jar
 from kidx.records import build_batch
+from kidx.remote import DIRECTORY
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
-    from conformance.kafka.broker import LocalBroker
     from conformance.kafka.client import Client
+
+RELEASES: Final = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
+"""The last release of each series from 3.9 on."""
+
+_INTERVAL_MS: Final = 500
+_STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+
+
+def tiered_broker(release: str, directory: Path, config: Mapping[str, object] | None = None) -> LocalBroker:
+    """Return a broker with a remote tier in ``directory/remote``, not started.
+
+    Args:
+        release: One of :data:`RELEASES`.
+        directory: The directory of the broker and of both tiers.
+        config: More properties of the broker.
+
+    Raises:
+        FetchError: The test jar cannot be fetched.
+    """
+    tiers: Mapping[str, object] = {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": _STORAGE,
+        "remote.log.storage.manager.class.path": storage_jar(release),
+        "remote.log.storage.manager.impl.prefix": "rsm.config.",
+        "rsm.config.dir": directory / "remote",
+        "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+        "remote.log.metadata.manager.impl.prefix": "rlmm.config.",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": 1,
+        "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
+        "remote.log.manager.task.interval.ms": _INTERVAL_MS,
+        "log.retention.check.interval.ms": _INTERVAL_MS,
+        "log.initial.task.delay.ms": 100,
+    }
+    return LocalBroker(release, directory, {**tiers, **(config or {})}, more_jars=moved_classes(release))
+
+
+def cache_of(directory: Path) -> Path:
+    """Return the directory of the cache of remote index files."""
+    return directory / "data" / DIRECTORY
+
+
+def remote_files(directory: Path, suffix: str) -> list[Path]:
+    """Return the files of the remote tier with a suffix, in the order of their names."""
+    return sorted(directory.glob(f"remote/*/*/*{suffix}"))
+
 
 PLAIN, SKIPPED = "plain", "skipped"
 """Topic with ascending timestamps; and topic with its largest timestamps in the first remote segment, but below the log
@@ -150,3 +203,99 @@ def _await_remote(client: Client, broker: LocalBroker, topic: str) -> None:
         (answer,) = client.request_offsets([PartitionQuery(topic, LOCAL_START)], version=LOCAL_VERSION)
         same = same + 1 if answer.offset == start > 0 else 0
         start = answer.offset if answer.offset is not None else 0
+
+
+Damage = Callable[[Path], object]
+"""Function that corrupts the directory of a stopped broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One corruption.
+
+    Attributes:
+        name: A description of the corruption.
+        corrupt: The function that corrupts the directory of the stopped broker.
+        fetched_once: The suffix of a remote file. Remote storage returns that file corrupt once, to the running broker,
+            and works again before the broker is stopped.
+    """
+
+    name: str
+    corrupt: Damage | None = None
+    fetched_once: str = ""
+
+
+def _file(name: str) -> Damage:
+    return lambda directory: (cache_of(directory) / name).write_bytes(b"hello\n")
+
+
+def _directory(name: str) -> Damage:
+    return lambda directory: (cache_of(directory) / name).mkdir()
+
+
+def _change(suffix: str, change: Callable[[bytes], bytes]) -> Damage:
+    """Change the cached file of the last segment; its base offset is not 0."""
+
+    def damage(directory: Path) -> None:
+        file = max(cache_of(directory).glob(f"*{suffix}"), key=lambda path: int(path.name.partition("_")[0]))
+        file.write_bytes(change(file.read_bytes()))
+
+    return damage
+
+
+def _delete(suffix: str) -> Damage:
+    def damage(directory: Path) -> None:
+        for file in cache_of(directory).glob(f"*{suffix}"):
+            file.unlink()
+
+    return damage
+
+
+def _cut(size: int) -> Callable[[bytes], bytes]:
+    return lambda data: data[:-size]
+
+
+def _append(data: bytes) -> Callable[[bytes], bytes]:
+    return lambda content: content + data
+
+
+def zeroed(data: bytes) -> bytes:
+    """Return as many zeros."""
+    return bytes(len(data))
+
+
+def corrupt_remotely(directory: Path, suffix: str) -> Callable[[], object]:
+    """Overwrite the newest remote file of the first topic with zeros, and return a function that restores it."""
+    partition = remote_files(directory, suffix)[0].parent
+    path = max(partition.glob(f"*{suffix}"))
+    content = path.read_bytes()
+    path.write_bytes(zeroed(content))
+    return lambda: path.write_bytes(content)
+
+
+CASES: Final = (
+    Case("nothing"),
+    Case("a file README", _file("README")),
+    Case("a file .nfs0001", _file(".nfs0001")),
+    Case("a file .DS_Store", _file(".DS_Store")),
+    Case("a directory lost+found", _directory("lost+found")),
+    Case("a file 0_notauuid.index", _file("0_notauuid.index")),
+    Case("a file ending in .tmp", _file("0_AAAAAAAAAAAAAAAAAAAAAA.index.tmp")),
+    Case("a file ending in .deleted", _file("0_AAAAAAAAAAAAAAAAAAAAAA.index.deleted")),
+    *(
+        Case(f"a cached {suffix}: {what}", _change(suffix, change))
+        for suffix in (".index", ".timeindex", ".txnindex")
+        for what, change in (
+            ("one byte more", _append(b"x")),
+            ("a byte less", _cut(1)),
+            ("a tail of zeros", _append(bytes(816))),
+            ("zeroed", zeroed),
+            ("empty", lambda _: b""),
+        )
+    ),
+    *(Case(f"all cached {suffix} deleted", _delete(suffix)) for suffix in (".index", ".timeindex", ".txnindex")),
+    *(
+        Case(f"remote storage returns one {suffix} of zeros", fetched_once=suffix)
+        for suffix in (".index", ".timeindex", ".txnindex")
+    ),
+)

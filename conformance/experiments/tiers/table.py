@@ -9,8 +9,7 @@ from conformance.report.markdown_escape import table
 from kidx.dialect import version_of
 
 if TYPE_CHECKING:
-    from conformance.experiments.tiers.answers import AnswerCounts
-    from conformance.experiments.tiers.experiment import Tried
+    from conformance.experiments.tiers.experiment import AnswerCounts, Tried
 
 _LEGEND: Final = """\
 A broker copied segments to a remote tier (Kafka's `LocalTieredStorage`) and deleted them locally. The tables show its

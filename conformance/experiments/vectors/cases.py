@@ -1,11 +1,16 @@
-"""Cases of the test vectors: written by hand, or examples that state machines generated (``cases.ndjson``)."""
+"""Cases of the test vectors: written by hand, or examples that state machines generated (``cases.ndjson``).
+
+Clauses that no test vector exercises.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.clauses import load_clauses
 from conformance.clauses.machines import FILE_MACHINES
 from conformance.experiments.vectors.log_cases import log_cases, segment_cases
 from conformance.operations import FILE_OPERATIONS, Operation
@@ -186,3 +191,10 @@ def load_cases() -> tuple[Case, ...]:
         for name, trace in traces.items()
     )
     return (*written, *found)
+
+
+def not_shown() -> dict[str, str]:
+    """Return the clauses that no vector exercises, each with the reason."""
+    reasons = {clause.id: clause.not_exercised for clause in load_clauses().values() if clause.not_exercised}
+    declared = tomllib.loads((files(__package__) / "not_shown.toml").read_text("utf-8"))
+    return reasons | {clause: reason for reason, clauses in declared.items() for clause in clauses}

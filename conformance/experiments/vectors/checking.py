@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import load_document
-from conformance.experiments.vectors.tables import REPLY, SOUND, TABLE, rows_of, sound_rows_of
-from conformance.experiments.vectors.writing import DOCUMENT, VectorExecutors
+from conformance.experiments.vectors.writing import (
+    DOCUMENT,
+    REPLY,
+    SOUND,
+    TABLE,
+    VectorExecutors,
+    rows_of,
+    sound_rows_of,
+)
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
 
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.experiments.vectors.document import Vector
-    from conformance.experiments.vectors.execution import VectorExecutor
+    from conformance.experiments.vectors.writing import VectorExecutor
     from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Json
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.experiments.mutation.measuring import chosen_mutants
 from conformance.experiments.vectors.cases import load_cases
 from conformance.experiments.vectors.checking import wrong_answers, wrong_readings
-from conformance.experiments.vectors.execution import VectorExecutor
-from conformance.experiments.vectors.writing import build_vectors
+from conformance.experiments.vectors.writing import VectorExecutor, build_vectors
 from conformance.implementations.mutants import implementation_of
 from conformance.operations import KINDS
 from conformance.scratch import scratch_directory

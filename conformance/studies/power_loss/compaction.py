@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from conformance.operations import Operation
 from conformance.studies.power_loss.batches import Batch, KeyedRecord, keyed_records
-from conformance.studies.power_loss.cleaner_checkpoint import NO_CHECKPOINT
-from conformance.studies.power_loss.histories import OperationGenerator
+from conformance.studies.power_loss.histories import NO_CHECKPOINT, OperationGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from conformance.implementations.jvm.journal import StepBegins
 from conformance.operations import Operation
-from conformance.studies.power_loss.cleaner_checkpoint import NO_CHECKPOINT, last_checkpoints
 from conformance.studies.power_loss.disk import PAGE, SECTOR, Disk, Item, Length, Loss, Name, Page, disks, torn
+from conformance.studies.power_loss.histories import NO_CHECKPOINT, last_checkpoints
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:

@@ -1,24 +1,61 @@
-"""Histories of a log: examples that Kafka's own classes executed, recorded with each of their writes and syncs."""
+"""Histories of a log: examples that Kafka's own classes executed, recorded with each of their writes and syncs.
+
+Checkpoint of Kafka's log cleaner: the offset up to which it has cleaned a log (``cleaner-offset-checkpoint``).
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from conformance.implementations.jvm.journal import JournalledClasses
 from conformance.implementations.jvm.log import JvmLog
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation, LogState
-from conformance.studies.power_loss.cleaner_checkpoint import NO_CHECKPOINT, checkpoint_after, with_checkpoint
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
     from conformance.implementations.jvm.journal import Event
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
+
+NO_CHECKPOINT: Final = -1
+"""Value for a log that was never cleaned."""
+
+
+def checkpoint_after(before: int, operation: Operation, seen: LogObservation) -> int:
+    """Return the checkpoint after an operation.
+
+    A cleaning round sets it to the end of the cleaned records. A truncation lowers it to the new end of the log.
+
+    Args:
+        before: the checkpoint before.
+        operation: the operation.
+        seen: the result of the operation.
+    """
+    if operation.name == "clean_log" and seen.outcome.error is None and seen.outcome.value:
+        return int(seen.outcome.value[0])
+    if operation.name in ("truncate_log", "truncate_fully"):
+        return min(before, int(operation.args[0]))
+    return before
+
+
+def with_checkpoint(operation: Operation, checkpoint: int) -> Operation:
+    """Return the operation; if it is a cleaning round, it begins at the checkpoint."""
+    return Operation(operation.name, (checkpoint, *operation.args[1:])) if operation.name == "clean_log" else operation
+
+
+def last_checkpoints(operations: Iterable[Operation], observations: Iterable[LogObservation]) -> list[int]:
+    """Return the checkpoints that a broker may have written last, the newest first."""
+    found = [NO_CHECKPOINT]
+    for operation, seen in zip(operations, observations, strict=False):
+        found.append(checkpoint_after(found[-1], operation, seen))
+    return list(dict.fromkeys(reversed(found[-2:])))
+
 
 _NOW: Final = 1_000_000
 _EMPTY: Final = LogState(0, 0, 0, 0, 0, ())

@@ -12,11 +12,10 @@ import msgspec
 from conformance.studies.power_loss import page, trace
 from conformance.studies.power_loss.cache import CacheExplorer
 from conformance.studies.power_loss.compaction import CompactedOperationGenerator
-from conformance.studies.power_loss.explorer import Explorer, LogExplorer
+from conformance.studies.power_loss.explorer import Explorer, LogExplorer, shrunk
 from conformance.studies.power_loss.guarantees import Guarantee
 from conformance.studies.power_loss.planted import PLANTED
 from conformance.studies.power_loss.segment import SegmentExplorer
-from conformance.studies.power_loss.shrinking import shrunk
 from conformance.studies.power_loss.trace import PowerFailure
 from conformance.studies.study import Request, Sameness, Study
 from kidx.dialect import dialect_of
