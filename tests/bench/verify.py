@@ -147,7 +147,7 @@ class Kafka:
 
     def looper(self, scratch: Path) -> Callable[[Path, np.ndarray], float]:
         """Return a function that looks up many offsets inside the JVM: nanoseconds of one."""
-        from conformance.implementations.jvm.java_compiler import compile_java
+        from conformance.implementations.jvm.driver import compile_java
 
         compile_java([Path(__file__).with_name("LookupLoop.java")], [], scratch)
         loop = self.jpype.JClass("bench.LookupLoop", loader=self.class_loader([scratch]))

@@ -11,7 +11,7 @@ from conformance.cli import app
 from conformance.errors import ToolError
 from conformance.experiments.json_file import save_json
 from conformance.implementations.jvm.bytecode import jars_of
-from conformance.implementations.jvm.java_compiler import compile_java
+from conformance.implementations.jvm.driver import compile_java
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.studies.interleave.interrupter import Interrupter, Result
 from conformance.studies.interleave.java_test import interleaving_test

@@ -8,8 +8,7 @@ import pytest
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.bytecode import asm_jars
-from conformance.implementations.jvm.driver import compiled_classes, driver_class
-from conformance.implementations.jvm.java_compiler import compile_java
+from conformance.implementations.jvm.driver import compile_java, compiled_classes, driver_class
 from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
 from conformance.studies.mutants.engine import Recording
 from conformance.studies.mutants.kafka_tests import UnitTests, survey

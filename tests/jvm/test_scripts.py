@@ -9,7 +9,7 @@ import pytest
 from kafka_findings import run_tests
 from thorough_params import thorough_param
 
-from conformance.implementations.jvm.java_compiler import compile_java
+from conformance.implementations.jvm.driver import compile_java
 from conformance.kafka.jar_fetch import class_path, tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace

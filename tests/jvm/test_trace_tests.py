@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from conformance.cli import app
 from conformance.errors import ToolError
 from conformance.implementations.jvm.bytecode import jars_of
-from conformance.implementations.jvm.java_compiler import compile_java
+from conformance.implementations.jvm.driver import compile_java
 from conformance.implementations.jvm.tiered import tiered_jars
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.operations import Operation

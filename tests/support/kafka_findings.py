@@ -28,7 +28,7 @@ from conformance.implementations.jvm.bytecode import (
     read_class,
     write_class,
 )
-from conformance.implementations.jvm.java_compiler import compile_java
+from conformance.implementations.jvm.driver import compile_java
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.kafka.releases import RELEASES
 from kidx.java import find_java

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.implementations.jvm.classes import JvmClasses
-from conformance.implementations.jvm.requests import Requests, performed
+from conformance.implementations.jvm.step_batch import Requests, performed
 from conformance.operations.cache import CACHE_ERROR_KINDS, CACHE_OPS, DIRECTORY, CacheObservation, CacheState
 
 CACHE_KIND_OF: Final = {

@@ -11,19 +11,17 @@ import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
-from conformance.implementations.jvm.batch_group import JvmBatchGroup
-from conformance.implementations.jvm.build_errors import display_name, probe_build
 from conformance.implementations.jvm.codecs import JvmCodecs
 from conformance.implementations.jvm.driver import connected_driver, loader_of
-from conformance.implementations.jvm.exceptions import unmapped_exception
+from conformance.implementations.jvm.exceptions import display_name, probe_build, unmapped_exception
 from conformance.implementations.jvm.rows import ROWS, Row, row_of
-from conformance.implementations.jvm.step_batch import Language
+from conformance.implementations.jvm.step_batch import JvmBatchGroup, Language
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.implementations.jvm.requests import Requests
+    from conformance.implementations.jvm.step_batch import Requests
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group

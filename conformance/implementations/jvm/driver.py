@@ -1,13 +1,15 @@
 """Compiler and loader of the Java classes of this package, which are compiled when they are first used.
 
 The drivers are a few small Java classes. In one call from Python, they execute one operation and read the state. They
-are compiled into the cache. The name of the directory is the hash of everything that affects the classes, so that
-another version is compiled separately.
+are compiled into the cache, by Eclipse's compiler, which runs in the JVM of this process: a machine with only Python
+has no ``javac``. The name of the directory is the hash of everything that affects the classes, so that another version
+is compiled separately.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -15,7 +17,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.implementations.jvm.java_compiler import COMPILER, JAVA_LEVEL, compile_java
+from conformance.errors import ToolError
 from conformance.implementations.jvm.virtual_machine import build_loader, class_loader, release_loader, start_jvm
 from conformance.kafka.cache import cache_directory, cache_error
 from conformance.kafka.jar_fetch import tool_jar
@@ -23,13 +25,43 @@ from conformance.kafka.releases import load_tool
 from conformance.operations.op import Files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
     from conformance.operations.op import Op
+
+COMPILER = "ecj"
+"""Name of the compiler among the tools that :mod:`conformance.kafka` downloads."""
+JAVA_LEVEL = "17"
+"""Level of the language and of the class files."""
+
+
+def compile_java(sources: Iterable[Path], jars: Iterable[Path], target: Path) -> None:
+    """Compile Java sources against jars; write their class files below a directory.
+
+    Raises:
+        ToolError: The compiler rejected the sources.
+    """
+    jpype = start_jvm()
+    messages = jpype.JClass("java.io.StringWriter")()
+    printer = jpype.JClass("java.io.PrintWriter")(messages)
+    path = os.pathsep.join(map(os.fspath, jars))
+    options = [f"-{JAVA_LEVEL}", "-nowarn", "-encoding", "UTF-8", "-classpath", path, "-d", os.fspath(target)]
+    arguments = jpype.JArray(jpype.JClass("java.lang.String"))([*options, *map(os.fspath, sources)])
+    if not _compiler().compile(arguments, printer, printer, None):
+        raise ToolError(f"the Java sources do not compile: {messages}")
+
+
+@cache
+def _compiler() -> Any:
+    """Return the compiler's class, once: each of its class loaders keeps an index of all classes of Java, 8 MB."""
+    return start_jvm().JClass(
+        "org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar(COMPILER)])
+    )
+
 
 _JAVA = files(__package__) / "java"
 SOURCES = _JAVA / "conformance"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import NotDrivenError
 from conformance.implementations.jvm.cache import JvmCache
-from conformance.implementations.jvm.requests import Requests, performed
+from conformance.implementations.jvm.step_batch import Requests, performed
 from conformance.implementations.subject.classes import classes_of
 from conformance.operations import Operation, Outcome
 from conformance.operations.cache import CACHE_OPS, CacheObservation

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.implementations.jvm.build_errors import probe_build
 from conformance.implementations.jvm.classes import JvmClasses
-from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
-from conformance.implementations.jvm.requests import Requests, numbered, performed
-from conformance.implementations.jvm.step_batch import Language
+from conformance.implementations.jvm.exceptions import KIND_OF, SILENT, probe_build
+from conformance.implementations.jvm.step_batch import Language, Requests, numbered, performed
 from conformance.operations import ERROR_KINDS, KINDS, Observation, State
 from conformance.operations.index import INDEX_OPS
 

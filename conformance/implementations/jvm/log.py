@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.classes import JvmClasses
-from conformance.implementations.jvm.requests import Requests, performed
-from conformance.implementations.jvm.step_batch import require_int, step
+from conformance.implementations.jvm.step_batch import Requests, performed, require_int, step
 from conformance.operations import Operation, Outcome
 from conformance.operations.log import (
     EXPIRATION,

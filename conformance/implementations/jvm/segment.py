@@ -10,7 +10,7 @@ from typing import Final
 
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
-from conformance.implementations.jvm.requests import Requests, performed
+from conformance.implementations.jvm.step_batch import Requests, performed
 from conformance.operations.segment import SEGMENT_ERROR_KINDS, SEGMENT_OPS, SegmentObservation, SegmentState
 
 SEGMENT_KIND_OF: Final = KIND_OF | {

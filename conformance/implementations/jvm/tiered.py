@@ -9,7 +9,7 @@ from conformance.errors import NotDrivenError
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.driver import compiled_against
 from conformance.implementations.jvm.log import LOG_KIND_OF, of_settings
-from conformance.implementations.jvm.requests import Requests, performed
+from conformance.implementations.jvm.step_batch import Requests, performed
 from conformance.implementations.jvm.virtual_machine import class_loader
 from conformance.kafka.jar_fetch import class_path
 from conformance.kafka.tiered_storage import moved_classes, storage_jar

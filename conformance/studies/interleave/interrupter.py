@@ -16,8 +16,7 @@ import msgspec
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import driver_class
-from conformance.implementations.jvm.interruptible import interruptible_classes
-from conformance.implementations.jvm.race_planting import without_monitors
+from conformance.implementations.jvm.interruptible import interruptible_classes, without_monitors
 from conformance.implementations.jvm.virtual_machine import java_bytes, start_jvm
 from conformance.studies.interleave.scenarios import (
     APPENDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.implementations.jvm.race_planting import too_early, without_guard, without_lock
+from conformance.implementations.jvm.interruptible import too_early, without_guard, without_lock
 from conformance.studies.study import PlantedDefect as Planted
 
 PLANTED: Final = {

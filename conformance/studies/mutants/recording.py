@@ -23,7 +23,7 @@ from conformance.scratch import scratch_directory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.implementations.jvm.batch_group import JvmBatchGroup
+    from conformance.implementations.jvm.step_batch import JvmBatchGroup
     from conformance.operations import Operation
 
 _INT: Final = struct.Struct(">i").pack
