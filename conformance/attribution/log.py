@@ -328,6 +328,7 @@ ROWS = (
     Row("LG-20", ANY, "ok", "the state", is_last_stable_before_start),
     Row("LG-72", "update_high_watermark", "ok", "which index files exist",
         lambda s: len(s.files) > len(s.files_before)),
+    Row("LG-85", "end_offset_for_epoch", "ok", "the epoch and the offset"),
     Row("LG-67", "offset_snapshot", "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-79", "offset_snapshot", "ok", "the last stable offset",

@@ -147,6 +147,14 @@ LOG_OPS: Final = by_name(
             gives=Shape.NUMBERS,
             fields=("log_start_offset", "end_offset", "high_watermark", "last_stable_offset"),
         ),
+        # Returns the offset to which a follower truncates whose last records have this leader epoch: the largest known
+        # epoch up to it, and the offset at which the next one begins; or null if the log does not have them.
+        _apart(
+            "end_offset_for_epoch",
+            {"epoch": INT},
+            gives=Shape.NUMBERS,
+            fields=("leader_epoch", "end_offset"),
+        ),
         # One round of a broker's cleaner on this log. `checkpoint` is the offset at which the previous round ended, or
         # -1 before the first round. `io_buffer_size` is the number of bytes of one read, `slots` the number of keys in
         # the offset map. `age` is the number of milliseconds by which each segment's file is newer than the preceding

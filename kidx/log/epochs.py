@@ -137,6 +137,23 @@ class LeaderEpochs:
             found = epoch
         return found
 
+    def end_of(self, epoch: int, end_offset: int) -> tuple[int, int] | None:
+        """Return the largest epoch up to ``epoch`` and the offset at which it ends, or None (``endOffsetFor``).
+
+        Args:
+            epoch: a leader epoch; if it is older than all entries, it ends where the oldest one begins.
+            end_offset: the log end offset, where the newest epoch ends.
+        """
+        if epoch < 0:
+            return None
+        if epoch == self.latest_epoch:
+            return epoch, end_offset
+        newer = next((entry for entry in self.entries if entry.epoch > epoch), None)
+        if newer is None:
+            return None
+        older = [entry.epoch for entry in self.entries if entry.epoch <= epoch]
+        return (older[-1] if older else epoch), newer.start_offset
+
 
 class LeaderEpochCache(LeaderEpochs):
     """Leader epochs of one log, written to the file on every change.

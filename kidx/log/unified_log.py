@@ -256,6 +256,13 @@ class UnifiedLog:
                 return self.start_offset, self.end_offset, self.high_watermark, self.high_watermark
         return self.start_offset, self.end_offset, self.high_watermark, self.last_stable_offset
 
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
+        """Return the largest known leader epoch up to ``epoch`` and the offset at which it ends, or None (LG-85).
+
+        A follower whose last records have ``epoch`` truncates there (``endOffsetForEpoch``, KIP-279).
+        """
+        return self.epochs.end_of(epoch, self.end_offset)
+
     def _set_end_offset(self, offset: int) -> None:
         self.end_offset = offset
         if self.high_watermark >= offset:

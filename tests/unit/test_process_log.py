@@ -573,7 +573,14 @@ def valid(definition: str, document: object) -> bool:
 
 def test_every_request_matches_the_schema():
     assert {operation.name for operation in TRY_OUT.operations} == set(REQUESTS)
-    of_kafka = {"offset_snapshot", "clean_log", "crash_cleaning", "verify_transaction", "append_verified"}
+    of_kafka = {
+        "offset_snapshot",
+        "end_offset_for_epoch",
+        "clean_log",
+        "crash_cleaning",
+        "verify_transaction",
+        "append_verified",
+    }
     assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_OPS)
     for operation in TRY_OUT.operations:
         request = REQUESTS[operation.name](*operation.args)

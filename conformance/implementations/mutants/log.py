@@ -54,6 +54,13 @@ plant(
     Row("LO-15a", "knows-nothing-of-unknown-targets",
         "A negative target without a meaning gets no result, instead of the result of an ordinary timestamp.",
         "fetch_offset_by_timestamp", START, "if target < -6: return None"),
+    # -- leader epochs --
+    Row("LG-85", "epochs-end-at-the-log-end", "Every leader epoch ends at the log end offset.",
+        "end_offset_for_epoch", "self.epochs.end_of(epoch, self.end_offset)",
+        "(found := self.epochs.end_of(epoch, self.end_offset)) and (found[0], self.end_offset)"),
+    Row("LG-85", "older-epochs-are-not-found", "The end of an epoch that the log does not have is not found.",
+        "end_offset_for_epoch", "self.epochs.end_of(epoch, self.end_offset)",
+        "self.epochs.end_of(epoch, self.end_offset) if any(e.epoch == epoch for e in self.epochs.entries) else None"),
     # -- rolling, truncating, deleting, opening --
     Row("LG-5", "rolls-at-the-end",
         "A new segment begins at the log end even if the next batch begins later.",

@@ -372,6 +372,16 @@ final class LogAdapter {
         }
     }
 
+    /** Adds the epoch and the end offset that the log returns for a leader epoch; nothing if it returns none. */
+    void endOffsetForEpoch(int epoch, Reply reply) throws Throwable {
+        Object found = Options.get(Members.call(Members.method(type, "endOffsetForEpoch", 1), log, epoch));
+        if (found == null)
+            return;
+        boolean isNamedEpoch = Members.methodOrNull(found.getClass(), "epoch", 0) != null;
+        reply.add(new Members.Reader(found.getClass(), isNamedEpoch ? "epoch" : "leaderEpoch").readLong(found));
+        reply.add(new Members.Reader(found.getClass(), "offset").readLong(found));
+    }
+
     void state(Reply reply) throws Throwable {
         for (Members.Reader offset : offsets)
             reply.add(offset.readLong(log));

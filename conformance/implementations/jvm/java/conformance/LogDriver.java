@@ -128,6 +128,7 @@ public final class LogDriver extends ReplyingDriver {
                 case "assign_epoch" -> adapter.assignEpoch((int) a, b);
                 case "read_log" -> addBatch(adapter.read(a));
                 case "offset_snapshot" -> adapter.offsetSnapshot(reply);
+                case "end_offset_for_epoch" -> adapter.endOffsetForEpoch((int) a, reply);
                 case "expire_producers" -> adapter.expireProducers(environment.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }
