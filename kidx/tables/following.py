@@ -95,7 +95,8 @@ def _state_of(
     end = offsets.end()
     bounds = [end] if high_watermark is None else [end, high_watermark]
     if options.isolation == "read_committed":
-        stable = last_stable_offset(log, Counter(), seen, high_watermark or 0)
+        settled = high_watermark or 0
+        stable = last_stable_offset(log, Counter(), seen, settled, use_indexes=options.use_indexes)
         bounds += [] if stable is None else [stable]
     return PartitionState(log, offsets.start, end, max(offsets.start, min(bounds)), identity_of(log))
 

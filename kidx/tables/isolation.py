@@ -35,7 +35,12 @@ class TransactionPosition(NamedTuple):
 
 
 def last_stable_offset(
-    log: PartitionLog, counter: Counter, seen: dict[str, TransactionPosition] | None = None, settled: int = 0
+    log: PartitionLog,
+    counter: Counter,
+    seen: dict[str, TransactionPosition] | None = None,
+    settled: int = 0,
+    *,
+    use_indexes: bool = True,
 ) -> int | None:
     """Return the first offset of the oldest open transaction; None if no transaction is open.
 
@@ -46,6 +51,7 @@ def last_stable_offset(
         counter: the counter of bytes read.
         seen: the state that earlier calls reached, by directory; this call continues from there.
         settled: an offset up to which no broker truncates the log; only state up to it is stored in ``seen``.
+        use_indexes: False to read all logs, and no producer snapshot.
 
     Raises:
         KidxError, OSError: a segment cannot be read.
@@ -54,7 +60,7 @@ def last_stable_offset(
     before = seen.pop(log.directory, None)
     sizes = {segment.base_offset: segment.size for segment in log.segments}
     known = before if before is not None and sizes.get(before.base_offset, -1) >= before.position else None
-    base, position, open_since = known or _from_snapshot(log, counter)
+    base, position, open_since = known or _from_snapshot(log, counter, use_indexes=use_indexes)
     for segment in log.segments:
         if segment.base_offset < base:
             continue
@@ -71,8 +77,8 @@ def last_stable_offset(
     return min(open_since.values(), default=None)
 
 
-def _from_snapshot(log: PartitionLog, counter: Counter) -> TransactionPosition:
-    for segment in log.segments[:0:-1]:
+def _from_snapshot(log: PartitionLog, counter: Counter, *, use_indexes: bool) -> TransactionPosition:
+    for segment in log.segments[:0:-1] if use_indexes else ():
         known = open_transactions(segment, counter)
         if known is not None:
             return TransactionPosition(segment.base_offset, 0, known)
@@ -102,7 +108,9 @@ def _ends_transaction(batch: RecordBatch) -> bool:
     return any(ControlRecordType.parse(record.key) in kinds for record in batch)
 
 
-def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: int, counter: Counter) -> list[Aborted]:
+def aborted_transactions(
+    segments: Iterable[Segment], first_offset: int, end: int, counter: Counter, *, use_indexes: bool = True
+) -> list[Aborted]:
     """Return the aborted transactions that overlap offsets from ``first_offset`` to ``end``, as a fetch does (TX-9).
 
     A broker that starts recovers a segment without ``.index``, and writes its ``.txnindex`` from the markers in its
@@ -110,14 +118,18 @@ def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: in
 
     Args:
         segments: the segment of the offsets and all later segments, because a transaction is in the index of the
-            segment in which it ends; without the segments that have no aborted transaction by their files.
+            segment in which it ends; without the segments that have no aborted transaction by their files, if the
+            indexes are used.
         first_offset: the first offset of the range.
         end: the offset after the range.
         counter: the counter of bytes read.
+        use_indexes: False to read all markers.
 
     Raises:
         OSError: an index file cannot be read.
     """
+    if not use_indexes:
+        return _aborted_by_markers(segments, end, counter)
     found: list[Aborted] = []
     seen: list[Segment] = []
     remaining = iter(segments)

@@ -52,6 +52,7 @@ class SplitReader:
         check_crcs: True if an invalid checksum is corruption.
         isolation: the isolation level.
         check_times: True to check and note the times of records where a query restricts them.
+        use_indexes: False to find aborted transactions in the logs, not in the transaction indexes.
     """
 
     predicates: Predicates
@@ -59,6 +60,7 @@ class SplitReader:
     check_crcs: bool = True
     isolation: Isolation = "read_uncommitted"
     check_times: bool = False
+    use_indexes: bool = True
 
     def records(self, split: Split, buffer: RowBuffer, counter: Counter) -> Iterator[pa.RecordBatch]:
         """Yield the records of a split, as rows of ``content=records``.
@@ -78,7 +80,8 @@ class SplitReader:
                 if listings > LISTINGS:
                     self._lose(f"{each.segment.name}: {error}", error)
                     continue
-                splits, lost = plan_again(each, committed=self.isolation == "read_committed")
+                committed = self.isolation == "read_committed"
+                splits, lost = plan_again(each, committed=committed, use_indexes=self.use_indexes)
                 if lost:
                     self._lose(lost, error)
                 waiting.extendleft(reversed(splits))
@@ -135,8 +138,9 @@ class SplitReader:
     def _aborted(self, split: Split, counter: Counter) -> AbortedFilter:
         if self.isolation == "read_uncommitted":
             return AbortedFilter(())
-        found = aborted_transactions(later_segments(split), split.segment.base_offset, split.stop_offset, counter)
-        return AbortedFilter(found)
+        offsets = split.segment.base_offset, split.stop_offset
+        segments = later_segments(split)
+        return AbortedFilter(aborted_transactions(segments, *offsets, counter, use_indexes=self.use_indexes))
 
     def _add(self, split: Split, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> Iterator[pa.RecordBatch]:
         """Add the records of a batch; yield the buffer's content whenever a large batch fills it."""
@@ -270,7 +274,9 @@ class SplitReader:
 def reader_of(options: ReadOptions, predicates: Predicates) -> SplitReader:
     """Return the reader of a query."""
     check_times = checks_times(options, predicates)
-    return SplitReader(predicates, options.fail_on_data_loss, options.check_crcs, options.isolation, check_times)
+    return SplitReader(
+        predicates, options.fail_on_data_loss, options.check_crcs, options.isolation, check_times, options.use_indexes
+    )
 
 
 def _is_wanted(split: Split, batch: RecordBatch) -> bool:

@@ -72,7 +72,8 @@ class Split:
         end_offset: the offset after the last requested offset; None for the end of the log.
         exact_end: True if another split begins at ``end``.
         is_continuation: True if another split ends at ``start``.
-        later: this segment and later ones that have transaction indexes, for ``read_committed``; at most :data:`LATER`.
+        later: this segment and later ones that have transaction indexes, or whose markers are read, for
+            ``read_committed``; at most :data:`LATER`.
         has_more: True if ``later`` does not have all of them.
         earlier: this segment and earlier ones.
         topic_id: the id of the topic; empty if unknown.
@@ -146,7 +147,7 @@ def share_out(splits: Iterable[Split], options: ReadOptions, counter: Counter) -
     return pack((part for part in parts if part.ranges is None or part.size), target)
 
 
-def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
+def plan_again(split: Split, *, committed: bool, use_indexes: bool = True) -> tuple[list[Split], str]:
     """Plan a split again after its segment was deleted, cleaned or merged.
 
     Returns:
@@ -168,7 +169,8 @@ def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
         lost = (
             f"{before.name} no longer exists as it was when the query was planned, and no other segment has its records"
         )
-    return list(_whole_splits(log, max(start, split.first_offset), end, committed=committed)), lost
+    first = max(start, split.first_offset)
+    return list(_whole_splits(log, first, end, committed=committed, use_indexes=use_indexes)), lost
 
 
 def _listed_again(split: Split) -> PartitionLog | None:
@@ -238,7 +240,7 @@ def _splits_of(log: PartitionLog, options: ReadOptions, predicates: Predicates, 
         end = min(predicates.max_offset + 1, end if end is not None else predicates.max_offset + 1)
     if options.isolation == "read_committed":
         try:
-            stable = last_stable_offset(log, counter)
+            stable = last_stable_offset(log, counter, use_indexes=options.use_indexes)
         except FileNotFoundError:
             raise
         except (KidxError, OSError) as error:
@@ -253,7 +255,8 @@ def _splits_of(log: PartitionLog, options: ReadOptions, predicates: Predicates, 
 def _splits_between(
     log: PartitionLog, first: int, end: int | None, options: ReadOptions, predicates: Predicates, counter: Counter
 ) -> Iterator[Split]:
-    for split in _whole_splits(log, first, end, committed=options.isolation == "read_committed"):
+    committed = options.isolation == "read_committed"
+    for split in _whole_splits(log, first, end, committed=committed, use_indexes=options.use_indexes):
         checked = _checked(split, predicates) if checks_times(options, predicates) else split
         if checked.ranges is not None:
             if checked.size:
@@ -283,14 +286,17 @@ def _checked(split: Split, predicates: Predicates) -> Split:
     return split if ranges is None else replace(split, version=version, ranges=ranges)
 
 
-def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: bool) -> Iterator[Split]:
+def _whole_splits(
+    log: PartitionLog, first: int, end: int | None, *, committed: bool, use_indexes: bool = True
+) -> Iterator[Split]:
     """Yield the segments that can contain the offsets from ``first`` to before ``end``, each as one split."""
     topic_id = log.topic_id if log.store.is_local else ""
     segments = log.segments
     # Neighbours share these, so that a plan grows with the number of segments, not with its square.
     earlier = [_earlier(segments, number) for number in range(0, len(segments), EARLIER)]
     with_transactions = [n for n, each in enumerate(segments) if each.is_last or each.sizes.get("txnindex")]
-    indexed_from = next((n + 1 for n in reversed(range(len(segments))) if is_unindexed(segments[n])), 0)
+    by_markers = (n + 1 for n in reversed(range(len(segments))) if is_unindexed(segments[n]) or not use_indexes)
+    indexed_from = next(by_markers, 0)
     for number, segment in enumerate(segments):
         following_base = segment.next_base_offset
         is_before = following_base is not None and following_base <= first

@@ -1,5 +1,6 @@
 """Records for Spark by compiled columns and by the readable reference, which are equal, corruption included."""
 
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from kidx.tables.columns import RowBuffer
 from kidx.tables.indexes import Counter
 from kidx.tables.options import read_options
 from kidx.tables.predicates import Predicates
-from kidx.tables.split_reader import SplitReader
+from kidx.tables.split_reader import SplitReader, reader_of
 from kidx.tables.splits import plan_splits
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -174,3 +175,30 @@ def test_joined_batches_equal_batches_read_one_by_one(batches, bounds, window, m
 
 def _at(batch: bytes, base_offset: int) -> bytes:
     return base_offset.to_bytes(8) + batch[8:]
+
+
+@pytest.mark.parametrize("damage", ["missing", "zeros", "of no transaction"])
+def test_without_indexes_aborted_transactions_are_found_in_the_log(tmp_path, damage, monkeypatch):
+    """Transactions end in later segments, too, and a task knows few of the segments after its own."""
+    monkeypatch.setattr("kidx.tables.splits.LATER", 2)
+
+    def committed(**options: str) -> list[int]:
+        asked = read_options({"path": str(directory), "isolationLevel": "read_committed"} | options)
+        reading, buffer = reader_of(asked, Predicates()), RowBuffer(pa.schema([SCHEMA.field("offset")]))
+        found: list[int] = []
+        for task in plan_splits(asked, Predicates(), Counter()):
+            for split in task:
+                for batch in (*reading.records(split, buffer, Counter()), *buffer.flush()):
+                    found += batch.column("offset").to_pylist()
+        return found
+
+    directory = shutil.copytree(GOLDEN / "4.4.0" / "transactions-0", tmp_path / "transactions-0")
+    right = committed()
+    assert committed(useIndexes="false") == right
+    for path in directory.glob("*.txnindex"):
+        if damage == "missing":
+            path.unlink()
+        else:
+            path.write_bytes(bytes(path.stat().st_size) if damage == "zeros" else b"")
+    assert set(committed()) > set(right)
+    assert committed(useIndexes="false") == right
