@@ -22,8 +22,8 @@ option                              meaning
 ``isolationLevel``                  ``read_uncommitted`` or ``read_committed``; also as ``kafka.isolation.level``
 ``checkCrcs``                       ``false`` skips checksum validation; also as ``kafka.check.crcs``
 ``maxPartitionBytes``               maximum bytes of logs per task, where the offset index allows a split
-``useIndexes``                      ``false`` reads all logs, and neither transaction indexes nor producer snapshots, for
-                                    logs whose indexes cannot be trusted
+``useIndexes``                      ``false`` reads all logs, but no index or producer snapshot, where these cannot be
+                                    trusted
 ``timestampDisorderMs``             the most by which a record can be older than an earlier record, in logs whose time
                                     indexes can be trusted: bounds on ``timestamp`` are then found by index
 ``replicas``                        ``one`` (the longest of each partition) or ``all``
