@@ -126,9 +126,10 @@ def test_a_fetch_returns_more_than_the_high_watermark_allows_in_old_releases(int
 
 
 @pytest.mark.thorough
-def test_a_log_whose_missing_locks_are_not_detected_is_an_error(interrupter, monkeypatch):
+def test_a_log_whose_missing_locks_are_not_detected_is_an_error(interrupter, monkeypatch, tmp_path):
     monkeypatch.setattr(experiment, "APPENDS", experiment.APPENDS._replace(others="offsets"))
     monkeypatch.setattr(interrupter, "_locks_matter", False)  # another test may have searched a log
+    monkeypatch.setattr(interrupter, "_scratch", tmp_path)
     with pytest.raises(ToolError, match="not detected after removing all its locks"):
         next(interrupter.cases(["log"]))
 
