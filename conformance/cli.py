@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -35,6 +34,7 @@ from conformance.commands import (
 from conformance.studies.interleave.study import INTERLEAVE
 from conformance.studies.power_loss.study import POWER_LOSS
 from kidx.commands import manual
+from kidx.commands.help import Panels, add_commands
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
@@ -45,7 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
+_COMMANDS: Final[Panels] = {
     "Test yours": {
         "init": init.init_command,
         "smoke": smoke.smoke_command,
@@ -77,9 +77,7 @@ _COMMANDS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "site": site.site_command,
     },
 }
-for _panel, _functions in _COMMANDS.items():
-    for _name, _function in _functions.items():
-        app.command(_name, rich_help_panel=_panel)(_function)
+add_commands(app, _COMMANDS)
 _MAN = (manual.man_command.__doc__ or "").replace("kidx man", "conformance man")
 app.command("man", help=_MAN, rich_help_panel="Pages")(manual.man_command)
 app.add_typer(implementations.app, name="implementations", rich_help_panel="Test yours")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from kidx.commands import demo, dump, explain, lookup, manual, rebuild, repair, replicas, verify
 from kidx.commands import replicas as trends
+from kidx.commands.help import Panels, add_commands
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_COMMANDS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
+_COMMANDS: Final[Panels] = {
     "Find out": {
         "verify": verify.verify_command,
         "lookup": lookup.lookup_command,
@@ -31,9 +31,7 @@ _COMMANDS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Repair": {"repair": repair.repair_command, "rebuild": rebuild.rebuild_command},
     "More": {"demo": demo.demo_command, "compare": trends.trends_command, "man": manual.man_command},
 }
-for _panel, _functions in _COMMANDS.items():
-    for _name, _function in _functions.items():
-        app.command(_name, rich_help_panel=_panel)(_function)
+add_commands(app, _COMMANDS)
 
 
 @app.callback()

@@ -71,6 +71,7 @@ def write_demo(data: Path) -> None:
     """
     from kidx.log import LogConfig, UnifiedLog  # noqa: PLC0415 -- keeps --help quick
     from kidx.records import build_batch  # noqa: PLC0415
+    from kidx.remote.entry import text_of_id  # noqa: PLC0415
 
     config = LogConfig(index_interval_bytes=200, segment_index_bytes=1200)
     now = _BEGIN_MS
@@ -93,7 +94,7 @@ def write_demo(data: Path) -> None:
         "recovery-point-offset-checkpoint": f"0\n1\norders 0 {end}\n",
         "replication-offset-checkpoint": f"0\n1\norders 0 {end}\n",
         "log-start-offset-checkpoint": "0\n0\n",
-        "orders-0/partition.metadata": "version: 0\ntopic_id: EBESExQVFhcYGRobHB0eHw",
+        "orders-0/partition.metadata": f"version: 0\ntopic_id: {text_of_id(_TOPIC_ID)}",
     }.items():
         (data / name).write_text(text)
     damaged = data / "orders-0" / f"{_BATCHES:020}.timeindex"

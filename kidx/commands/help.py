@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+if TYPE_CHECKING:
+    import typer
+
+Panels = Mapping[str, Mapping[str, Callable[..., Any]]]
+"""Functions of commands by name, in the panels of the help."""
 _NUMBERS: Final = ("<int", "<float")
+
+
+def add_commands(app: typer.Typer, panels: Panels) -> None:
+    """Add commands in the order of the help."""
+    for panel, functions in panels.items():
+        for name, function in functions.items():
+            app.command(name, rich_help_panel=panel)(function)
 
 
 def simplify(command: Any) -> None:

@@ -295,8 +295,9 @@ def _whole_splits(
     # Neighbours share these, so that a plan grows with the number of segments, not with its square.
     earlier = [_earlier(segments, number) for number in range(0, len(segments), EARLIER)]
     with_transactions = [n for n, each in enumerate(segments) if each.is_last or each.sizes.get("txnindex")]
-    by_markers = (n + 1 for n in reversed(range(len(segments))) if is_unindexed(segments[n]) or not use_indexes)
-    indexed_from = next(by_markers, 0)
+    indexed_from = len(segments)
+    while use_indexes and indexed_from and not is_unindexed(segments[indexed_from - 1]):
+        indexed_from -= 1
     for number, segment in enumerate(segments):
         following_base = segment.next_base_offset
         is_before = following_base is not None and following_base <= first

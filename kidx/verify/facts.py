@@ -26,6 +26,8 @@ Array = np.ndarray[Any, Any]
 
 MAX_LISTED_BATCHES: Final = 20
 """Maximum number of batches that are kept for each kind of trouble; the others are only counted."""
+_MARKERS: Final = (0, 1)
+"""Types of control records that end a transaction: abort, commit."""
 
 _OFFSET_FACTS: Final = np.dtype(
     [
@@ -330,14 +332,7 @@ class Gatherer:
         self._note("count", (magic == 2) & (last >= base) & (counts > last - base + 1), rows, before)
         self.log.sparse_batches += int(((counts >= 0) & (counts < last - base + 1)).sum())
         self._note_epochs(rows)
-        control, no_marker = (
-            rows["attributes"] & ATTRIBUTE_CONTROL != 0,
-            (rows["control"] != 0) & (rows["control"] != 1),
-        )
-        # A compressed marker, which no coordinator writes, is not read here.
-        is_read = (rows["producer_id"] >= 0) & rows["crc_ok"] & (rows["attributes"] & ATTRIBUTE_CODEC == 0)
-        self._note("marker", control & no_marker & is_read & (counts > 0), rows, before)
-        if self._open or (rows["attributes"] & ATTRIBUTE_TRANSACTIONAL).any():
+        if self._open or (rows["attributes"] & (ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL)).any():
             self._note_transactions(rows, before)
 
     def _note(self, kind: str, mask: Array, rows: Array, before: Array) -> None:
@@ -366,11 +361,14 @@ class Gatherer:
     def _note_transactions(self, rows: Array, before: Array) -> None:
         """Note the begins and ends of transactions; of consecutive batches of one producer only the first matters.
 
-        A batch outside its producer's open transaction is a trouble.
+        A control batch without a marker, and a batch outside its producer's open transaction, are troubles.
         """
         control = rows["attributes"] & ATTRIBUTE_CONTROL != 0
         open_ = rows["attributes"] & ATTRIBUTE_TRANSACTIONAL != 0
         producers = rows["producer_id"]
+        # A compressed marker, which no coordinator writes, is not read here.
+        is_read = (producers >= 0) & rows["crc_ok"] & (rows["attributes"] & ATTRIBUTE_CODEC == 0) & (rows["count"] > 0)
+        self._note("marker", control & is_read & ~np.isin(rows["control"], _MARKERS), rows, before)
         differs = np.empty(len(rows), bool)
         differs[0] = True
         np.not_equal(producers[1:], producers[:-1], out=differs[1:])
@@ -388,7 +386,7 @@ class Gatherer:
                     self.log.transactions.append(TransactionEvent("data", producer, first, first))
                 continue
             ended = int(rows["control"][number])
-            if ended in {0, 1}:
+            if ended in _MARKERS:
                 self._open.discard(producer)
                 kind = "commit" if ended else "abort"
                 self.log.transactions.append(TransactionEvent(kind, producer, first, int(rows["last_offset"][number])))

@@ -40,6 +40,11 @@ _METHODS: Final = {
 """Methods of classes that belong to the log layer in part: reading batches, and the filter of the cleaner."""
 
 
+def class_of(site: str) -> str:
+    """Return the class in the name of a site, without its package; inner classes belong to the outer one."""
+    return site.partition(".")[0].partition("$")[0]
+
+
 class Site(NamedTuple):
     """Place that an operator can change.
 
@@ -62,8 +67,8 @@ class Site(NamedTuple):
 
     @property
     def class_name(self) -> str:
-        """Name of the class without its package; inner classes belong to the outer one."""
-        return self.name.partition(".")[0].partition("$")[0]
+        """Name of the class; see :func:`class_of`."""
+        return class_of(self.name)
 
 
 class Layer:

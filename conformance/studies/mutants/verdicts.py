@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from conformance.errors import ToolError
+from conformance.studies.mutants.sites import class_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,8 +76,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def class_name(self) -> str:
-        """Name of the class without its package; inner classes belong to the outer one."""
-        return self.site.partition(".")[0].partition("$")[0]
+        """Name of the class; see :func:`~conformance.studies.mutants.sites.class_of`."""
+        return class_of(self.site)
 
 
 class Reason(msgspec.Struct, frozen=True):
