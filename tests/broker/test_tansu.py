@@ -8,8 +8,8 @@ import sys
 import pytest
 from wire_scenarios import COMMON, REBUILT, STAMPED, T, batch, run_scenarios
 
+from conformance.errors import ToolError
 from conformance.expectations import load_expectations
-from conformance.kafka.client import ClosedError
 from conformance.operations import Operation
 
 pytestmark = [
@@ -53,5 +53,5 @@ def test_only_expected_divergences_are_found(shapes):
 
 def test_requests_in_a_row_without_a_response_end_a_run(monkeypatch, tmp_path):
     monkeypatch.setattr("conformance.implementations.wire.broker._FAILURES", 0)
-    with pytest.raises(ClosedError, match="has left 0 requests in a row without a response"):
+    with pytest.raises(ToolError, match="has left 0 requests in a row without a response"):
         run_scenarios(NAME, "4.3.1", tmp_path, SCENARIOS, versions=(0, 2, 7))

@@ -11,7 +11,7 @@ from conformance.implementations.jvm.bytecode import asm_jars
 from conformance.implementations.jvm.driver import compile_java, compiled_classes, driver_class
 from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
 from conformance.studies.mutants.engine import Recording
-from conformance.studies.mutants.kafka_tests import UnitTests, survey
+from conformance.studies.mutants.kafka_tests import open_tests, survey
 from conformance.studies.mutants.page import page
 from conformance.studies.mutants.replays import CRASHED, Replayer, Subject, Unloadable, replay_all
 from conformance.studies.mutants.sites import Layer, drawn
@@ -153,6 +153,11 @@ def test_an_error_of_the_harness_is_no_kill(recording):
         list(replay_all(recording._open, [("no machine", ({}, [("nothing", (0,))]))], 1))
 
 
+def test_a_worker_that_cannot_begin_is_no_crash_of_a_mutant():
+    with pytest.raises(ToolError, match=r"(?s)a worker cannot begin to replay.*KeyError"):
+        list(replay_all({}.__getitem__, [("a mutant", ({}, []))], 1))
+
+
 def test_a_replay_compares_every_reply_with_the_recording(recording, tmp_path):
     """The last long of an example is part of the files that are expected after its last step."""
     data = bytearray(recording.path.read_bytes())
@@ -183,17 +188,13 @@ def test_a_mutant_is_killed_by_a_unit_test_of_kafka_that_reaches_it(layer, tmp_p
     methods, everything = tuple(row[0] for row in rows), [("OffsetIndexTest", range(len(rows)))]
     (site,) = [site for site in layer.sites if site.name == "OffsetIndex.truncateTo() call #2"]
     tasks = [("changed", (layer.changed(site), everything)), ("unchanged", ({}, everything))]
-    found = {name: result for name, result, _ in replay_all(partial(opened, subject, methods, tmp_path), tasks, 1)}
+    found = {name: result for name, result, _ in replay_all(partial(open_tests, subject, methods, tmp_path), tasks, 1)}
     assert found["unchanged"] is None
     assert found["changed"].how == "fails"
     assert "OffsetIndexTest" in methods[found["changed"].example]
     assert not list((tmp_path / "here").iterdir())  # Kafka's tests have a configuration that logs into build/
     with pytest.raises(ToolError, match=r"no test jars of Kafka 3\.9\.2 are locked"):
         survey(Subject("3.9.2", None), {}, 0, tmp_path)
-
-
-def opened(subject, methods, directory, name):
-    return UnitTests(subject, methods, directory / name)
 
 
 def decided(site, verdict):

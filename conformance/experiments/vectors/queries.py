@@ -73,11 +73,15 @@ def _of_log(logs: Sequence[bytes]) -> Iterator[Operation]:
     targets = [*SPECIAL, *_around(_sample(sorted({t for log in logs for t in _timestamps(log)}), 40)), LONG_MAX]
     for target in dict.fromkeys(targets):
         yield Operation("list_offsets", ([target],))
-    batches = _sample([batch for log in logs for batch in _batches(log)], 5)
+    every = [batch for log in logs for batch in _batches(log)]
+    batches = _sample(every, 5)
     ends = {offset for each in batches for offset in (each.base_offset, each.last_offset, each.last_offset + 1)}
     for offset in sorted(ends):
         yield Operation("read_log", (offset,))
     yield Operation("offset_snapshot")
+    for epoch in _around(_sample(sorted({batch.leader_epoch for batch in every}), 5)):
+        if abs(epoch) <= INT_MAX:
+            yield Operation("end_offset_for_epoch", (epoch,))
 
 
 def _of_offset_index(base: int, content: bytes) -> Iterator[Operation]:
@@ -147,13 +151,15 @@ class _Batch(NamedTuple):
     last_offset: int
     max_timestamp: int
     position: int
+    leader_epoch: int
 
 
 def _batches(log: bytes) -> Iterator[_Batch]:
     """Yield the batches up to the first with an invalid header."""
     with contextlib.suppress(KidxError):
         for batch in iter_batches(log):
-            yield _Batch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.position)
+            found = batch.base_offset, batch.last_offset, batch.max_timestamp, batch.position
+            yield _Batch(*found, batch.partition_leader_epoch)
 
 
 def entries_of(layout: struct.Struct, content: bytes) -> list[Any]:

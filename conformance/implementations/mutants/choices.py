@@ -51,7 +51,7 @@ WITHOUT_A_CHOICE: Final[dict[str, str]] = {}
 
 
 def choose(clause: str, name: str, title: str, machine: str, build: Callable[[], type]) -> None:
-    """Register a choice that a machine has to find.
+    """Register a choice that a machine has to find, if the package knows a release that its clause applies to.
 
     Raises:
         ValueError: The name is taken, or the clause is a MUST.
@@ -59,8 +59,9 @@ def choose(clause: str, name: str, title: str, machine: str, build: Callable[[],
     about = load_clauses()[clause]
     if name in CHOICES or about.level == "MUST":
         raise ValueError(f"{name}: the name is taken, or {clause} is a MUST")
-    newest = [release for release in RELEASES if about.applies_to(release)][-1]
-    CHOICES[name] = Mutant(name, title, machine, clause, newest, build)
+    newest = next((release for release in reversed(RELEASES) if about.applies_to(release)), None)
+    if newest is not None:
+        CHOICES[name] = Mutant(name, title, machine, clause, newest, build)
 
 
 def _mapped(clause: str, name: str, title: str, function: str, before: str, after: str, *kinds: str) -> None:

@@ -269,7 +269,8 @@ class WireBroker:
         """Yield the responses to each request; a missing response becomes an error of :data:`NO_ANSWER`.
 
         Raises:
-            ClientError: The broker is gone, hangs, or leaves too many requests in a row without a response.
+            ClientError: The broker is gone or hangs.
+            ToolError: The broker leaves too many requests in a row without a response.
         """
         rest = list(requests)
         while rest:
@@ -293,7 +294,7 @@ class WireBroker:
         A broker with tiered storage first reads which segments are remote, and lookups in them take time.
 
         Raises:
-            ClientError: As :meth:`request_each`.
+            ClientError, ToolError: As :meth:`request_each`.
         """
         wanted = list(requests)
         found = list(self.request_each(wanted))
@@ -316,7 +317,7 @@ class WireBroker:
         """Return the client's result; if a response is missing, return ``instead`` called with the error name.
 
         Raises:
-            ClientError: As :meth:`request_each`.
+            ClientError, ToolError: As :meth:`request_each`.
         """
         try:
             found = ask(self.client)
@@ -329,8 +330,8 @@ class WireBroker:
     def _reconnect(self) -> None:
         self._failures += 1
         if self._failures > _FAILURES:
-            what = f"has left {_FAILURES} requests in a row without a response"
-            raise ClosedError(f"the broker at {self.address}", what)
+            # No ClientError: those are divergences of one topic.
+            raise ToolError(f"the broker at {self.address} has left {_FAILURES} requests in a row without a response")
         self.client.close()
         self.client = Client(self.address, **self._options)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import NotDrivenError, ToolError
-from conformance.studies.mutants.kafka_tests import UnitTests, survey
+from conformance.studies.mutants.kafka_tests import open_tests, survey
 from conformance.studies.mutants.recording import Example, record, save
 from conformance.studies.mutants.replays import (
     DRIVEN,
@@ -195,7 +195,7 @@ class KafkaTests(Killers):
 
     @property
     def _open(self) -> OpenReplay:
-        return partial(_tests, self.subject, self.methods, self._directory)
+        return partial(open_tests, self.subject, self.methods, self._directory)
 
     def _in_order(self, numbers: Sequence[int]) -> list[tuple[str, Sequence[int]]]:
         """Return the tests class by class; classes with few of the tests first."""
@@ -216,10 +216,6 @@ class KafkaTests(Killers):
 
 def _replayer(subject: Subject, recording: Path, name: str) -> Replayer:
     return Replayer(subject, recording, recording.parent / name)
-
-
-def _tests(subject: Subject, methods: Sequence[str], directory: Path, name: str) -> UnitTests:
-    return UnitTests(subject, methods, directory / name)
 
 
 def _recorded(header: Header, jobs: int) -> list[Example]:

@@ -111,6 +111,11 @@ class UnitTests:
         return [(method, fails == "true", [int(place) for place in reached.split()]) for method, fails, reached in rows]
 
 
+def open_tests(subject: Subject, methods: Sequence[str], directory: Path, name: str) -> UnitTests:
+    """Return the tests of a worker of that name, with files below the directory."""
+    return UnitTests(subject, methods, directory / name)
+
+
 def survey(
     subject: Subject, watched: Mapping[str, bytes], places: int, scratch: Path, classes: Sequence[str] = ()
 ) -> list[Row]:

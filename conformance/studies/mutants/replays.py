@@ -221,8 +221,20 @@ class _Worker:
         self._process = context.Process(target=_work, args=(there, open_replay, patience), daemon=True)
         start_quietly(self._process)
         there.close()
+        self._await_replay()
         self.mutants = 0
         self.name, self.task, self._since = "", _NO_TASK, 0.0
+
+    def _await_replay(self) -> None:
+        """Wait until the replay is open: the end of a process without one is no crash of a mutant."""
+        try:
+            failed = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            failed = f"its process has ended with exit code {self._process.exitcode}"
+        if failed is not None:
+            self.end()
+            raise ToolError(f"a worker cannot begin to replay:\n{failed}")
 
     def begin(self, name: str, task: Task) -> None:
         self.name, self.task, self._since = name, task, time.monotonic()
@@ -270,7 +282,7 @@ def replay_all(
         patience: seconds without progress after which a mutant hangs.
 
     Raises:
-        ToolError: a replay has failed, for no reason of the mutant.
+        ToolError: a worker cannot begin, or a replay has failed, for no reason of the mutant.
     """
     left = iter(tasks)
     again: list[tuple[str, Task]] = []
@@ -303,7 +315,13 @@ def _work(pipe: Connection, open_replay: OpenReplay, patience: float) -> None:
     """Replay mutants until the pipe is closed; send the traceback of an error of the harness itself."""
     begin_worker()
     try:
-        _replay_tasks(pipe, open_replay(f"worker-{os.getpid()}"), patience)
+        replay = open_replay(f"worker-{os.getpid()}")
+    except Exception:  # noqa: BLE001 -- whatever it is, the other process reports it
+        pipe.send(traceback.format_exc())
+        return
+    pipe.send(None)
+    try:
+        _replay_tasks(pipe, replay, patience)
     except Exception:  # noqa: BLE001 -- whatever it is, it must not count as a crash of the mutant
         pipe.send((traceback.format_exc(), True))
 
