@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.errors import ToolError
-from conformance.kafka.cache import cache_directory, cache_error, sha256_of
+from conformance.kafka.jar_fetch import cache_directory, cache_error, sha256_of
 from conformance.kafka.releases import RELEASES
 from kidx.dialect import DIALECTS, version_of
 

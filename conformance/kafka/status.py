@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.kafka.cache import Cache
-from conformance.kafka.jar_fetch import class_path
+from conformance.kafka.jar_fetch import Cache, class_path
 from conformance.kafka.releases import RELEASES, load_release, user_releases
 from kidx.dialect import version_of
 from kidx.java import JavaSearch, search_java

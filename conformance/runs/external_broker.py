@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result
-from conformance.kafka.broker.external import ExternalBroker
-from conformance.kafka.broker.external_check import check_external
+from conformance.kafka.broker.external import ExternalBroker, check_external
 from conformance.runs.divergence_event import requirements_of
 
 if TYPE_CHECKING:
     from conformance.events import Sink, Verdict
-    from conformance.kafka.broker.mismatch import Mismatch
+    from conformance.kafka.broker.external import Mismatch
     from conformance.kafka.jar_fetch import Progress
 
 MACHINE: Final = "attached"

@@ -11,7 +11,7 @@ from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
-    from conformance.kafka.broker.backend import Choice
+    from conformance.kafka.broker import Choice
     from conformance.runs.external_broker import ExternalBrokerAddress
     from conformance.runs.profiles import Profile
     from conformance.runs.seeds import SeedRequest

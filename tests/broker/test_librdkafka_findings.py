@@ -12,7 +12,7 @@ import pytest
 from foreign_findings import FOREIGN, assert_each_fails
 
 from conformance.implementations.subject.build import build
-from conformance.kafka.cache import cache_directory
+from conformance.kafka.jar_fetch import cache_directory
 from conformance.subjects import load_subject
 
 pytestmark = [

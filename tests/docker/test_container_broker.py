@@ -13,10 +13,9 @@ from broker_scenario import run_scenario
 from conformance import cli
 from conformance.kafka.broker import BrokerError, LocalBroker, container, new_broker
 from conformance.kafka.broker.container import ContainerBroker
-from conformance.kafka.broker.image import USER_ID, build, image_name
+from conformance.kafka.broker.image import USER_ID, build, connect, image_name
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import Address, Client
-from conformance.kafka.docker_engine import connect
 from conformance.kafka.polling import Deadline
 
 pytestmark = pytest.mark.docker

@@ -12,7 +12,7 @@ import pytest
 from conformance.implementations.jvm import JvmIndex, driver
 from conformance.implementations.jvm.driver import compile_java
 from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
-from conformance.kafka.cache import cache_directory
+from conformance.kafka.jar_fetch import cache_directory
 from conformance.operations import Operation
 
 MAPS = Path("/proc/self/maps")

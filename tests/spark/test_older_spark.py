@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from spark_cases import LIMITS
 
-from conformance.kafka.cache import cache_directory
+from conformance.kafka.jar_fetch import cache_directory
 from kidx.records import build_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]

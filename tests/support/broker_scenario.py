@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from partition_files import Partition
 
-from conformance.kafka.broker.mismatch import Mismatch
+from conformance.kafka.broker.external import Mismatch
 from conformance.kafka.broker.workload import COMPRESSION, grid, plan, topic_config
 from kidx.dialect import dialect_of
 from kidx.records import Codec, SimpleRecord, build_batch

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
-from conformance.kafka.broker.mismatch import Mismatch
+from conformance.kafka.broker.external import Mismatch
 from conformance.kafka.client import OffsetResult
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import KidxError

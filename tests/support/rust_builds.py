@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 
 from foreign_findings import fixed_copy
 
-from conformance.kafka.cache import cache_directory
+from conformance.kafka.jar_fetch import cache_directory
 
 COMPILED = cache_directory() / "cargo"
 """Target directory of cargo: krabka-log's program and the tests of its findings compile the same crates."""

@@ -16,10 +16,8 @@ import requests
 from rich.console import Console
 
 from conformance.errors import CacheError, FetchError, HashMismatchError, ToolError, UnknownReleaseError
-from conformance.kafka import cache as cache_module
 from conformance.kafka import jar_fetch as fetch_module
-from conformance.kafka.cache import Cache, cache_directory
-from conformance.kafka.jar_fetch import Step, class_path, fetch
+from conformance.kafka.jar_fetch import Cache, Step, cache_directory, class_path, fetch
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import RELEASES, Jar, Release
 from conformance.kafka.status import fetch_release, list_releases
@@ -92,7 +90,7 @@ def test_missing_jars_are_fetched_in_class_path_order(cache, repository):
 
 def test_a_second_start_neither_fetches_nor_hashes(repository, monkeypatch):
     fetch(JARS)
-    monkeypatch.setattr(cache_module, "sha256_of", lambda path: pytest.fail(f"hashed {path}"))
+    monkeypatch.setattr(fetch_module, "sha256_of", lambda path: pytest.fail(f"hashed {path}"))
     repository.asked.clear()
     fetch(JARS)
     assert repository.asked == []

@@ -44,9 +44,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from conformance.experiments.golden.soundness import offset_index_findings, time_index_findings, txn_index_findings
+from conformance.kafka.broker.broker import BrokerError
 from conformance.kafka.broker.cluster import LocalCluster
-from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.broker.mismatch import Mismatch
+from conformance.kafka.broker.external import Mismatch
 from conformance.kafka.broker.workload import COMPRESSION, grid, plan
 from conformance.kafka.client import CONSUMER_REPLICA_ID, DEBUG_REPLICA_ID, Client, OffsetResult, PartitionState
 from conformance.kafka.polling import Deadline

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.client import PartitionQuery
+from conformance.kafka.jar_fetch import moved_classes, storage_jar
 from conformance.kafka.polling import Deadline
-from conformance.kafka.tiered_storage import moved_classes, storage_jar
 from kidx.records import build_batch
 from kidx.remote import DIRECTORY
 

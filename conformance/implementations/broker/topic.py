@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.broker.reference import Checkpoints, Files, files_of
-from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.broker import BrokerError
 from conformance.kafka.client import TIMEOUT_S, Client, kafka_python
 from conformance.kafka.polling import Deadline
 from kidx.dialect import dialect_of

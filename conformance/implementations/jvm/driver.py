@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.virtual_machine import build_loader, class_loader, release_loader, start_jvm
-from conformance.kafka.cache import cache_directory, cache_error
-from conformance.kafka.jar_fetch import tool_jar
+from conformance.kafka.jar_fetch import cache_directory, cache_error, tool_jar
 from conformance.kafka.releases import load_tool
 from conformance.operations.op import Files
 

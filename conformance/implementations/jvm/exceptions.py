@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
-from conformance.kafka.cache import Cache
+from conformance.kafka.jar_fetch import Cache
 from conformance.kafka.releases import RELEASES, load_release
 from conformance.operations import Outcome
 from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY

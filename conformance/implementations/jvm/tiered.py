@@ -11,8 +11,7 @@ from conformance.implementations.jvm.driver import compiled_against
 from conformance.implementations.jvm.log import LOG_KIND_OF, of_settings
 from conformance.implementations.jvm.step_batch import Requests, performed
 from conformance.implementations.jvm.virtual_machine import class_loader
-from conformance.kafka.jar_fetch import class_path
-from conformance.kafka.tiered_storage import moved_classes, storage_jar
+from conformance.kafka.jar_fetch import class_path, moved_classes, storage_jar
 from conformance.operations import Outcome
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.operations.tiered import TIERED_ERROR_KINDS, TIERED_OPS, TieredObservation, TieredState

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import ToolError
-from conformance.kafka.cache import cache_directory
+from conformance.kafka.jar_fetch import cache_directory
 
 if TYPE_CHECKING:
     from conformance.subjects import Subject

@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from conformance.errors import ToolError
-from conformance.kafka.broker.broker import PORT_TRIES, START_LIMIT, port_was_taken
+from conformance.kafka.broker.broker import PORT_TRIES, START_LIMIT, BrokerError, port_was_taken
 from conformance.kafka.broker.config import Mode, Node, default_mode, modes_of, new_cluster_id
-from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.broker.java_command import JavaCommand
 from conformance.kafka.broker.local import LocalBroker
 from conformance.kafka.broker.ports import free_ports
+from conformance.kafka.broker.process import JavaCommand
 from conformance.kafka.broker.zookeeper import LocalZooKeeper
 from conformance.kafka.polling import Deadline
 from conformance.kafka.releases import load_release

@@ -2,12 +2,15 @@
 
 The ``Dockerfile`` and the scripts are in ``docker/``, which the wheel contains as ``conformance/docker``. The build
 context adds the files that depend on the release: the jars, the Java options with the class path in the lock's order,
-the logging configuration, and the properties of a single broker.
+the logging configuration, and the properties of a single broker. The connection to the Docker engine of this machine is
+here, too.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,15 +23,64 @@ from conformance.kafka.broker.config import (
     server_properties,
     zookeeper_properties,
 )
-from conformance.kafka.broker.java_command import java_arguments
-from conformance.kafka.docker_engine import NoImageError, connect
+from conformance.kafka.broker.process import java_arguments
 from conformance.kafka.jar_fetch import class_path
 from conformance.kafka.releases import load_release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from docker import DockerClient
+
     from conformance.kafka.jar_fetch import Step
+
+# An engine on this machine answers immediately. An engine that hangs counts as not running.
+_TIMEOUT_S = 10
+
+
+class NoEngineError(ToolError):
+    """Missing Docker engine, or missing libraries to connect to it."""
+
+
+class NoImageError(ToolError):
+    """Image of a release that the engine does not have."""
+
+
+def connect() -> DockerClient:
+    """Return a client of the engine at ``DOCKER_HOST``, or at the default address.
+
+    Raises:
+        NoEngineError: no engine answers, or testcontainers is not installed.
+    """
+    try:
+        import docker  # noqa: PLC0415  (an optional dependency)
+        import testcontainers  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise NoEngineError("containers require testcontainers; install with pip install 'kidx[broker]'") from error
+    try:
+        _ping(docker.utils.parse_host(os.environ.get("DOCKER_HOST")))
+        client = docker.from_env(timeout=_TIMEOUT_S)
+        client.ping()
+    except (docker.errors.DockerException, OSError) as error:
+        raise NoEngineError(f"no Docker engine answers ({_reason(error)}): start one, or use --broker local") from error
+    return client
+
+
+def _ping(address: str) -> None:
+    """Check that a local engine's socket accepts connections: docker's own client leaks a socket if it does not."""
+    kind, _, path = address.partition("://")
+    if kind == "http+unix":
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_TIMEOUT_S)
+            connection.connect(path)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the message of the first cause; the errors that wrap it have very long messages."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
 
 REPOSITORY: Final = "kidx/kafka"
 BASE: Final = "kidx/base"

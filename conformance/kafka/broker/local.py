@@ -17,9 +17,8 @@ from pathlib import Path
 
 from conformance.kafka.broker.broker import Broker
 from conformance.kafka.broker.config import Node, new_cluster_id
-from conformance.kafka.broker.java_command import JavaCommand
 from conformance.kafka.broker.ports import free_ports
-from conformance.kafka.broker.process import JavaProcess
+from conformance.kafka.broker.process import JavaCommand, JavaProcess
 from conformance.kafka.broker.zookeeper import LocalZooKeeper
 
 FORMAT_LIMIT = 600.0

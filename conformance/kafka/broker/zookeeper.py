@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+from conformance.kafka.broker.broker import BrokerError
 from conformance.kafka.broker.config import ZOOKEEPER_SESSION_MS, zookeeper_properties
-from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.broker.process import JavaProcess
 from conformance.kafka.polling import Deadline
@@ -14,7 +14,7 @@ from conformance.kafka.polling import Deadline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.kafka.broker.java_command import JavaCommand
+    from conformance.kafka.broker.process import JavaCommand
 
 MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 START_LIMIT = 30.0

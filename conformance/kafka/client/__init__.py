@@ -10,14 +10,23 @@
         client.request_offsets([PartitionQuery("t", 1_700_000_000_000), PartitionQuery("t", -3)], version=7)
 
 Client libraries would change such batches and queries, or reject them. A request is sent in a version that the broker
-offers. Every response has a time limit. Each kind of failure has its own class: :mod:`conformance.kafka.client.errors`.
+offers. Every response has a time limit. Each kind of failure has its own class
+(:mod:`conformance.kafka.client.connection`).
 """
 
 from __future__ import annotations
 
-from conformance.kafka.client.client import Client
-from conformance.kafka.client.connection import TIMEOUT_S, Address
-from conformance.kafka.client.errors import (
+from conformance.kafka.client.client import (
+    CONSUMER_REPLICA_ID,
+    DEBUG_REPLICA_ID,
+    Client,
+    Fetched,
+    OffsetsRequest,
+    first_record,
+)
+from conformance.kafka.client.connection import (
+    TIMEOUT_S,
+    Address,
     ClientError,
     ClosedError,
     ErrorResponseError,
@@ -26,9 +35,7 @@ from conformance.kafka.client.errors import (
     UnreachableError,
     UnsupportedApiError,
 )
-from conformance.kafka.client.fetch import Fetched, first_record
 from conformance.kafka.client.library import kafka_python
-from conformance.kafka.client.offsets import CONSUMER_REPLICA_ID, DEBUG_REPLICA_ID, OffsetsRequest
 from conformance.kafka.client.responses import (
     LARGEST_TARGET,
     SPECIAL_TARGETS,

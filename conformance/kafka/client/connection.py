@@ -1,4 +1,8 @@
-"""Connection to a broker, with requests and responses in order, and a time limit for each."""
+"""Connection to a broker, with requests and responses in order, and a time limit for each.
+
+Each kind of failure has a class of errors. A message begins with the broker's address; :attr:`ClientError.what` is the
+rest of it.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,54 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
 from conformance.errors import ToolError
-from conformance.kafka.client.errors import (
-    ClientError,
-    ClosedError,
-    RequestTimedOutError,
-    UndecodableError,
-    UnreachableError,
-)
 from conformance.kafka.polling import Deadline
+
+
+class ClientError(ToolError):
+    """Failure of a request to a broker.
+
+    Attributes:
+        broker: name of the broker in the message.
+        what: predicate of the message, whose subject is the broker.
+    """
+
+    def __init__(self, broker: str, what: str) -> None:
+        super().__init__(f"{broker} {what}")
+        self.broker = broker
+        self.what = what
+
+
+class UnreachableError(ClientError):
+    """Failure to connect: a closed port, a host name without an address, or no route."""
+
+
+class RequestTimedOutError(ClientError):
+    """Connected broker that did not answer, or did not accept a request, within the time limit."""
+
+
+class ClosedError(ClientError):
+    """Connection closed by the broker before the response was complete."""
+
+
+class UndecodableError(ClientError):
+    """Response that does not match the request: too large, for another request, truncated, or of another format."""
+
+
+class UnsupportedApiError(ClientError):
+    """API that the broker does not offer at all, or not in a requested version."""
+
+
+class ErrorResponseError(ClientError):
+    """Error returned by the broker.
+
+    Attributes:
+        error: name in Kafka's protocol, such as ``TOPIC_ALREADY_EXISTS``.
+    """
+
+    def __init__(self, broker: str, what: str, error: str) -> None:
+        super().__init__(broker, f"fails to {what}: {error}")
+        self.error = error
+
 
 TIMEOUT_S: Final = 20.0
 """Maximum seconds for one response."""

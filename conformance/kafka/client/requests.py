@@ -8,14 +8,18 @@ from functools import partial
 from importlib.metadata import version as package_version
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
-from conformance.kafka.client.connection import TIMEOUT_S, Address, Connect, Connection, connect_plaintext
-from conformance.kafka.client.errors import (
+from conformance.kafka.client.connection import (
+    TIMEOUT_S,
+    Address,
     ClientError,
     ClosedError,
+    Connect,
+    Connection,
     ErrorResponseError,
     RequestTimedOutError,
     UndecodableError,
     UnsupportedApiError,
+    connect_plaintext,
 )
 from conformance.kafka.client.library import error_name, request_class
 from conformance.kafka.polling import Deadline
@@ -88,7 +92,7 @@ class Requests:
         explain: function that replaces each error before it is raised, e.g. with one that names the broker's log.
 
     Raises:
-        ClientError: a request fails, here or in any method; see :mod:`conformance.kafka.client.errors`.
+        ClientError: a request fails, here or in any method; see :mod:`conformance.kafka.client.connection`.
         ToolError: kafka-python is not installed.
     """
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.attribution.broker import BEYOND_RECOVERY, RECORDS_STAY
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.subject import BrokerTopic
-from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.broker import BrokerError
 from conformance.lockstep.scopes.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.broker import records_of

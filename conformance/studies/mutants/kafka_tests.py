@@ -13,8 +13,7 @@ from typing import Final
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import WITH_JUNIT, compiled_against, driver_class
 from conformance.implementations.jvm.virtual_machine import start_jvm
-from conformance.kafka.jar_fetch import tool_jar
-from conformance.kafka.tiered_storage import storage_jar
+from conformance.kafka.jar_fetch import storage_jar, tool_jar
 from conformance.studies.mutants.replays import Difference, Found, MutantClasses, Subject, Task, Unloadable
 from kidx.workers import WorkerPool
 
