@@ -6,6 +6,7 @@ deselected. With it, as in CI, property tests run three times as many cases, aga
 
 Cases marked ``in_turn(n)`` are similar and slow. With ``--thorough``, one in ``n`` of them runs; the seed decides
 which. With ``of=NAME``, files take turns; those with the same ``build=NAME`` run together. ``--every-case`` runs all.
+With ``--files-in-turn N``, one in ``N`` of all other files runs.
 :mod:`conformance.plugin` has the option ``--require``.
 """
 
@@ -62,6 +63,9 @@ SAME_WORKER = ({"spark"}, {f"jvm/test_{name}.py" for name in ALL_RELEASES})
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="tests marked thorough, too, and more cases (CI)")
     parser.addoption("--every-case", action="store_true", help="with --thorough: also each case marked in_turn")
+    parser.addoption(
+        "--files-in-turn", type=int, default=1, help="with --thorough: one in N of the files; the seed decides"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -124,7 +128,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 output["waiting"] += f"; among them all of the tiers {', '.join(tiers)}"
 
     elif not config.getoption("--every-case"):
-        waiting = waiting_for_their_turn(items, int(config.getoption("--hypothesis-seed") or 0))
+        turns = config.getoption("--files-in-turn")
+        # Two independent draws, so that each case of each file is selected by some seed.
+        case, file = divmod(int(config.getoption("--hypothesis-seed") or 0), turns)
+        waiting = waiting_for_their_turn(items, case) | waiting_files(items, turns, file)
         config.hook.pytest_deselected(items=waiting)
         items[:] = [item for item in items if item not in waiting]
 
@@ -157,6 +164,16 @@ def waiting_for_their_turn(items: list[pytest.Item], seed: int) -> set[pytest.It
     for test, its in cases.items():
         waiting.update(not_in_turn([[item] for item in its], crc32(test.partition("::")[0].encode()) + seed))
     return waiting
+
+
+def waiting_files(items: list[pytest.Item], turns: int, seed: int) -> set[pytest.Item]:
+    """Return the tests of the files that do not run this time; files that take turns among themselves are exempt."""
+    files: dict[str, set[pytest.Item]] = {}
+    for item in items:
+        marker = item.get_closest_marker("in_turn")
+        if marker is None or "of" not in marker.kwargs:
+            files.setdefault(relative_path(item.nodeid), set()).add(item)
+    return set().union(*(files[name] for number, name in enumerate(sorted(files), seed) if number % turns))
 
 
 def not_in_turn(members: list[list[pytest.Item]], start: int) -> Iterator[pytest.Item]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -64,6 +65,33 @@ def test_a_thorough_stage_selects_all_that_depends_on_thorough_or_the_seed():
     """``thorough`` tests need that option, ``more`` tests have more cases with it, ``hypothesis`` ones use the seed."""
     for words in THOROUGH:
         assert words[words.index("-m") + 1] == "thorough or more or hypothesis"
+
+
+class Collected(NamedTuple):
+    """Test as far as the selection looks at it."""
+
+    nodeid: str
+    family: str = ""
+
+    def get_closest_marker(self, name):
+        return getattr(pytest.mark, name)(5, of=self.family).mark if self.family else None
+
+
+def test_each_file_of_slow_tests_has_one_turn(pytestconfig):
+    """Files of a family have their own turns, and are not thinned twice."""
+    waiting_files = next(
+        plugin.waiting_files for plugin in pytestconfig.pluginmanager.get_plugins() if hasattr(plugin, "waiting_files")
+    )
+    tests = [Collected(f"tests/jvm/test_{number}.py::test_{name}") for number in range(7) for name in "ab"]
+    others = [
+        Collected("tests/jvm/test_go.py::test_a", "builds"),
+        Collected("tests/jvm/test_rust.py::test_a", "builds"),
+    ]
+    runs = [{*tests, *others} - waiting_files([*tests, *others], 3, seed) for seed in range(3)]
+    assert sorted(test.nodeid for run in runs for test in run - {*others}) == sorted(test.nodeid for test in tests)
+    assert all({*others} <= run for run in runs)
+    assert {len(run) for run in runs} == {6, 8}  # two or three files
+    assert waiting_files(tests, 1, 2) == set()
 
 
 def test_no_tier_is_skipped():
