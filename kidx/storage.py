@@ -103,6 +103,7 @@ class Store:
             filesystem, path = url_to_fs(self.url, **self.options)
         except (ValueError, ImportError, TypeError) as error:
             raise ToolError(f"cannot open {self.url}: {error}") from error
+        filesystem.invalidate_cache()  # fsspec shares file systems, with the listings that an earlier query made
         return filesystem, path
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,9 +161,10 @@ class Store:
         """The file system that opens the URL, for local URLs too."""
         return self._opened[0]
 
-    def refresh(self) -> None:
-        """Invalidate the listings that the file system has cached."""
-        self._opened[0].invalidate_cache()
+    def refresh(self, directory: str | None = None) -> None:
+        """Invalidate the cached listings of a file system: all, or a directory's and its parents'."""
+        if not self.is_local:
+            self._opened[0].invalidate_cache(directory)
 
     def write(self, path: str, data: bytes) -> None:
         """Write a small file, and create the directories above it.

@@ -72,8 +72,7 @@ def list_partitions(
 
 def _list_once(options: ReadOptions, seen: dict[str, TransactionPosition] | None) -> dict[str, PartitionState]:
     for store in options.stores:
-        if not store.is_local:
-            store.refresh()
+        store.refresh()
     replicas = find_partitions(options.stores, options.wants, options.remote)
     marks: dict[str, int] = {}
     for log in replicas:

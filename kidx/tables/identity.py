@@ -28,8 +28,7 @@ def current_topic_id(segment: Segment) -> str:
     Raises:
         OSError: the id cannot be read.
     """
-    store = segment.store if segment.tiers is None else segment.tiers.local
-    return topic_id_in(store, store.entry(f"{segment.home}/{METADATA}"))
+    return topic_id_in(segment.home_store, segment.home_store.entry(f"{segment.home}/{METADATA}"))
 
 
 def identity_of(log: PartitionLog) -> Identity:

@@ -94,6 +94,11 @@ class Segment:
     identity: int = 0
 
     @property
+    def home_store(self) -> Store:
+        """The store with the local log that the segment belongs to."""
+        return self.store if self.tiers is None else self.tiers.local
+
+    @property
     def home(self) -> str:
         """The directory of the local log that the segment belongs to."""
         return self.directory if self.tiers is None else self.tiers.directory
@@ -210,6 +215,7 @@ def list_again(log: PartitionLog, topic_id: str = "") -> PartitionLog | None:
     Raises:
         OSError: the directory cannot be read.
     """
+    log.store.refresh(log.directory)
     about = read_log_directory(log.store, log.directory.rpartition("/")[0])
     try:
         found = next(_partition(log.store, log.directory, _settled(log.store, log.directory), about), None)
@@ -286,7 +292,7 @@ def retry_while_changing(log: PartitionLog, query: Callable[[PartitionLog], Answ
         OSError: the partition cannot be read.
     """
     now: PartitionLog | None = log
-    topic_id = log.topic_id if log.store.is_local else ""
+    topic_id = log.topic_id
     for _ in range(LISTINGS):
         if now is None:
             return if_removed

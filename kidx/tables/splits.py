@@ -175,10 +175,9 @@ def plan_again(split: Split, *, committed: bool, use_indexes: bool = True) -> tu
 
 def _listed_again(split: Split) -> PartitionLog | None:
     segment = split.segment
-    store = segment.store if segment.tiers is None else segment.tiers.local
     remote = None if segment.tiers is None else segment.tiers.remote
     key = TopicPartition(segment.topic, segment.partition)
-    return list_again(PartitionLog(key, store, segment.home, remote=remote), split.topic_id)
+    return list_again(PartitionLog(key, segment.home_store, segment.home, remote=remote), split.topic_id)
 
 
 def _has_records_of(log: PartitionLog, split: Split) -> bool:
@@ -200,7 +199,10 @@ def is_of_another_topic(split: Split) -> bool:
     Raises:
         OSError: the id cannot be read.
     """
-    return bool(split.topic_id) and current_topic_id(split.segment) not in ("", split.topic_id)
+    if not split.topic_id:
+        return False
+    split.segment.home_store.refresh(split.segment.home)
+    return current_topic_id(split.segment) not in ("", split.topic_id)
 
 
 def plan_segments(options: ReadOptions, predicates: Predicates) -> list[list[Split]]:
@@ -290,8 +292,7 @@ def _whole_splits(
     log: PartitionLog, first: int, end: int | None, *, committed: bool, use_indexes: bool = True
 ) -> Iterator[Split]:
     """Yield the segments that can contain the offsets from ``first`` to before ``end``, each as one split."""
-    topic_id = log.topic_id if log.store.is_local else ""
-    segments = log.segments
+    segments, topic_id = log.segments, log.topic_id
     # Neighbours share these, so that a plan grows with the number of segments, not with its square.
     earlier = [_earlier(segments, number) for number in range(0, len(segments), EARLIER)]
     with_transactions = [n for n, each in enumerate(segments) if each.is_last or each.sizes.get("txnindex")]

@@ -7,6 +7,8 @@ import struct
 from pathlib import Path
 
 import pytest
+from fsspec import register_implementation
+from fsspec.implementations.memory import MemoryFileSystem
 from thorough_params import thorough_param
 
 import kidx
@@ -310,9 +312,35 @@ def test_a_segment_that_vanishes_in_the_middle_after_planning_is_lost(partition,
     assert read_splits(splits, fail_on_data_loss=False) == offsets(partition.parent), "the rest is read once"
 
 
-def test_a_segment_that_vanishes_from_an_object_store_is_lost_and_a_merge_is_not(partition):
-    from fsspec.implementations.memory import MemoryFileSystem
+class Listed(MemoryFileSystem):
+    """A store that keeps its listings, as the file systems of S3, GCS and Azure do."""
 
+    protocol = "listed"
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.removeprefix("listed:/"))
+
+    def ls(self, path, detail=True, **_):
+        path = self._strip_protocol(path)
+        if path not in self.dircache:
+            self.dircache[path] = [dict(each) for each in super().ls(path, detail=True)]
+        return self.dircache[path] if detail else [each["name"] for each in self.dircache[path]]
+
+    def info(self, path, **_):
+        path = self._strip_protocol(path)
+        known = {each["name"]: each for each in self.dircache.get(self._parent(path), ())}
+        return known[path] if path in known else super().info(path)
+
+    def invalidate_cache(self, path=None):
+        self.dircache.clear() if path is None else self.dircache.pop(self._strip_protocol(path), None)
+
+
+register_implementation("listed", Listed)
+
+
+@pytest.mark.parametrize("protocol", ["memory", "listed"])
+def test_a_segment_that_vanishes_from_an_object_store_is_lost_and_a_merge_is_not(partition, protocol):
     def upload():
         memory = MemoryFileSystem(skip_instance_cache=True)
         for path in partition.glob("*"):
@@ -323,7 +351,7 @@ def test_a_segment_that_vanishes_from_an_object_store_is_lost_and_a_merge_is_not
                 memory.rm_file(path)
 
     def plan():
-        (task,) = plan_splits(read_options({"path": "memory://vanishing"}), Predicates(), Counter())
+        (task,) = plan_splits(read_options({"path": f"{protocol}://vanishing"}), Predicates(), Counter())
         return task
 
     for base in (0, 100, 200):
@@ -331,14 +359,39 @@ def test_a_segment_that_vanishes_from_an_object_store_is_lost_and_a_merge_is_not
     upload()
     task = plan()
     remove(partition, 100)
-    rewrite(partition, 0, batches(0, 30) + batches(150, 200))
+    rewrite(partition, 0, batches(0, 90) + batches(150, 200))
     upload()
-    assert read_splits(task) == [*range(30), *range(150, 300)]
+    assert read_splits(task) == [*range(90), *range(150, 300)]
     task = plan()
     remove(partition, 200)
     MemoryFileSystem().rm_file(f"/vanishing/t-0/{200:020d}.log")
     with pytest.raises(ToolError, match="no other segment has its records"):
         read_splits(task)
+
+
+@pytest.mark.parametrize("protocol", ["memory", "listed"])
+@pytest.mark.parametrize("end", [60, 100, 130])
+def test_a_topic_that_is_created_again_in_an_object_store_after_planning_is_lost(partition, protocol, end):
+    memory = MemoryFileSystem(skip_instance_cache=True)
+
+    def upload(end, topic_id, epoch):
+        shutil.rmtree(partition, ignore_errors=True)
+        write(partition, 0, batches(0, end, partition_leader_epoch=epoch))
+        (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+        if memory.exists("/again"):
+            memory.rm("/again", recursive=True)
+        for path in partition.iterdir():
+            memory.pipe_file(f"/again/t-0/{path.name}", path.read_bytes())
+
+    upload(100, "rKcGn0ygQ8OEsl1EDgbTnQ", 1)
+    (task,) = plan_splits(read_options({"path": f"{protocol}://again"}), Predicates(), Counter())
+    assert read_splits(task) == list(range(100))
+    upload(end, "1Z2y3X4w5V6u7T8s9R0qPA", 2)
+    with pytest.raises(ToolError, match="t-0 no longer exists, or was deleted and created again"):
+        read_splits(task)
+    assert read_splits(task, fail_on_data_loss=False) == []
+    upload(end + 10, "1Z2y3X4w5V6u7T8s9R0qPA", 2)
+    assert offsets(f"{protocol}://again") == list(range(end + 10)), "a later query lists again"
 
 
 @pytest.mark.parametrize(("into", "end", "is_known"), [(490, 1000, True), (100, 1400, False)])
