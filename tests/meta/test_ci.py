@@ -68,7 +68,7 @@ def test_a_thorough_stage_selects_all_that_depends_on_thorough_or_the_seed():
 
 
 class Collected(NamedTuple):
-    """Test as far as the selection looks at it."""
+    """Test, with what the selection depends on."""
 
     nodeid: str
     family: str = ""
