@@ -35,13 +35,16 @@ _SKIPPED = re.compile(
     r"```.*?```|<pre>.*?</pre>|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|\{ #[^}\n]* \}|<[^>]*>|^#+ .*?$", re.DOTALL | re.MULTILINE
 )
 _CHAPTERS = "|".join(sorted({each.partition("-")[0] for each in load_clauses()}))
-_NAME = re.compile(rf"\b(?:{_CHAPTERS})-\d+[a-z]?\b|\b(?:KAFKA|KIP)-\d+\b|(?<![\w/&#])#\d{{4,5}}\b")
+_ELSEWHERE = r"(?<![\w/.-])[\w.-]+/[\w.-]+#\d+\b"
+_NAME = re.compile(rf"\b(?:{_CHAPTERS})-\d+[a-z]?\b|\b(?:KAFKA|KIP)-\d+\b|(?<![\w/&#])#\d{{4,5}}\b|{_ELSEWHERE}")
 
 
 def upstream(name: str) -> str:
-    """Return the address of a ticket, a proposal or a pull request; empty for another name."""
+    """Return the address of a ticket, a proposal or a pull request, also ``owner/name#1``; empty for another name."""
     if name in _PROPOSALS:
         return f"{_WIKI}/display/KAFKA/{name}{_PROPOSALS[name]}"
+    if re.fullmatch(_ELSEWHERE, name):
+        return f"https://github.com/{name.replace('#', '/issues/')}"
     base = next((each for each in _BASES if name.startswith(each)), "")
     return _BASES[base] + name.removeprefix(base) if base else ""
 
