@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from conformance.attribution.index import clauses_of, implicated_clauses, is_reachable_by_broker, track_opening
 from conformance.attribution.rules import Row
-from conformance.attribution.state_updates import track_step
-from conformance.attribution.tracked_state import Step, TrackedIndex
+from conformance.attribution.tracked_state import Step, TrackedIndex, track_step
 from conformance.attribution.verdict_levels import DivergentParts, counts_at_level, is_observed_only, noticed_facets
 
 __all__ = [

@@ -7,29 +7,327 @@ A condition receives a :class:`~conformance.attribution.log_step.LogStep`: ``was
 after the step, and ``before`` has what no state reports, such as the topic's settings. The conditions use the arguments
 of an operation by number. In ``open_log``, they are the topic's settings, the log start offset, the recovery point,
 whether the last shutdown was clean, and the time. In an append, they are the batches and the leader epoch.
+
+A batch of an append is a JSON object (:mod:`conformance.operations.batches`). A record of a batch is its offset delta
+and timestamp, and then perhaps the numbers of bytes of its value and its key. ``producer`` of a batch is the producer
+id, the epoch and the first sequence number.
+
+``LEADER_ROWS`` (clauses LG-50 and later) are about the batches that a leader rejects or rewrites, ``PRODUCER_ROWS``
+about the producer state: snapshots, sequence numbers and epochs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution import cleaned
-from conformance.attribution.log_leader import LEADER_ROWS
-from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
 from conformance.attribution.rules import ANY, Conditions, Row, Rules
-from conformance.operations.log import LOG_ERROR_KINDS
+from conformance.operations.batches import encode
+from conformance.operations.log import LOG_ERROR_KINDS, PRODUCER_ERRORS, VERIFICATION
+from conformance.operations.malformed_batches import is_corrupt_stream
 from conformance.oracle import ConsumerBatch, ConsumerRecord, batches_of, records_of
+from kidx.errors import KidxError
+from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
+from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
+from kidx.producers.snapshot import HEAD
+from kidx.records import iter_batches
 from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.operations import Operation
     from conformance.operations.log import LogObservation, LogState
     from kidx.dialect import Dialect
+
+
+def snapshots_in(files: Iterable[str]) -> set[str]:
+    """Return the names of the snapshots among these files."""
+    return {name for name in files if name.endswith(SNAPSHOT_SUFFIX)}
+
+
+def new_snapshots(step: LogStep) -> set[str]:
+    """Return the names of the snapshots that the step created."""
+    if step.files is step.files_before:
+        return set()
+    return snapshots_in(step.files.keys() - step.files_before.keys())
+
+
+def deleted_snapshots(step: LogStep) -> set[str]:
+    """Return the names of the snapshots that the step deleted."""
+    return snapshots_in(step.files_before.keys() - step.files.keys())
+
+
+def writes_snapshot(step: LogStep) -> bool:
+    """Return True if the step created a snapshot."""
+    return bool(new_snapshots(step))
+
+
+def producer_counts(step: LogStep) -> list[int]:
+    """Return the number of producers in each new snapshot."""
+    return [HEAD.unpack_from(step.files[name])[2] for name in new_snapshots(step) if len(step.files[name]) >= HEAD.size]
+
+
+def deletes_snapshot(step: LogStep) -> bool:
+    """Return True if the step deleted a snapshot."""
+    return bool(deleted_snapshots(step))
+
+
+def outlives(step: LogStep) -> bool:
+    """Return True if a snapshot still exists although the step removed its segment."""
+    if step.was is None or step.now is None:
+        return False
+    removed = {base for base, _ in step.was.segments} - {base for base, _ in step.now.segments}
+    return any(snapshot_name(base) in step.files for base in removed)
+
+
+def known_producer(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return the state's entry for the producer of a batch, or None if the state has none.
+
+    An entry is producer id, epoch, coordinator epoch, timestamp, first offset of the open transaction (or -1), ….
+    """
+    producer = batch.get("producer", (None,))[0]
+    return next((entry for entry in state.producers if entry[0] == producer), None) if state is not None else None
+
+
+def is_client(step: LogStep) -> bool:
+    """Return True if the batch was sent by a producer to the leader."""
+    return "producer" in step.args[0][0] and "marker" not in step.args[0][0]
+
+
+def begins_where_verified(step: LogStep) -> bool:
+    """Return True if the batch would begin a transaction, and the log requires that transactions are verified."""
+    batch = step.args[0][0]
+    entry = known_producer(step.was, batch)
+    is_open = entry is not None and entry[4] >= 0
+    return bool(step.before.settings.get(VERIFICATION)) and "transactional" in batch and not is_open
+
+
+def is_old_producer(step: LogStep) -> bool:
+    """Return True if the epoch of the batch is older than the last epoch of its producer."""
+    entry = known_producer(step.was, step.args[0][0])
+    return entry is not None and step.args[0][0]["producer"][1] < entry[1]
+
+
+def is_unknown(step: LogStep) -> bool:
+    """Return True if the first batch of a producer does not begin with sequence number 0."""
+    batch = step.args[0][0]
+    return is_client(step) and known_producer(step.was, batch) is None and batch["producer"][2] > 0
+
+
+def is_repeated(step: LogStep) -> bool:
+    """Return True if the leader accepts a producer's batch without appending it."""
+    was, now = step.was, step.now
+    return is_client(step) and was is not None and now is not None and was.end_offset == now.end_offset
+
+
+def reads_snapshot(step: LogStep) -> bool:
+    """Return True if a snapshot existed when the log was opened."""
+    return bool(snapshots_in(step.files_before))
+
+
+def forgets(step: LogStep) -> bool:
+    """Return True if a log with records that was shut down cleanly is opened without a snapshot."""
+    return bool(step.args[3]) and not snapshots_in(step.files_before) and any(step.files_before.values())
+
+
+def passes_by(step: LogStep) -> bool:
+    """Return True if a snapshot was deleted although a new, empty segment with the same base offset exists."""
+    bases = {name.partition(".")[0] for name in deleted_snapshots(step)}
+    return any(f"{base}.log" in step.files for base in bases)
+
+
+_PRODUCER: Final = " ".join(PRODUCER_ERRORS)
+
+# fmt: off
+PRODUCER_ROWS = (
+    Row("LG-30", "open_log", "ok", "the producers, or a snapshot", forgets),
+    Row("LG-32", ANY, "ok", "the bytes of a snapshot", lambda s: any(producer_counts(s))),
+    Row("LG-33", "roll_log append_as_follower append_as_leader close_log open_log truncate_log", "ok",
+        "the names of the snapshots", writes_snapshot),
+    Row("LG-34a", "delete_records apply_retention", "ok", "the names of the snapshots", deletes_snapshot),
+    Row("LG-34b", "apply_retention truncate_log open_log", "ok", "the names of the snapshots", deletes_snapshot),
+    Row("LG-77", "truncate_log", " ".join(LOG_ERROR_KINDS), "the names of the snapshots", outlives,
+        "few truncations reach a corrupt batch"),
+    Row("LG-35", "append_as_leader append_verified", f"ok {_PRODUCER}", "another outcome, or another state", is_client),
+    Row("LG-36a", "append_as_leader", "unknown_producer out_of_order_sequence", "another outcome", is_unknown),
+    Row("LG-36b", "append_as_leader", "ok", "another outcome", is_unknown),
+    Row("LG-37", "append_as_leader", "ok", "the bytes of the log", is_repeated),
+    Row("LG-38", "append_as_leader", "producer_fenced coordinator_fenced", "another outcome", is_old_producer,
+        "few batches are older than those that a producer's state holds"),
+    Row("LG-39", "open_log truncate_log", "ok", "the producers", reads_snapshot),
+    Row("LG-40", "expire_producers", "ok", "the producers"),
+    Row("LG-41", "roll_log append_as_follower append_as_leader", "ok", "the names of the snapshots", passes_by),
+    Row("LG-44", "open_log", "ok", "the bytes of snapshots and of transaction indexes",
+        lambda s: not s.args[3] and s.now is not None and len(s.now.segments) > 2 and bool(s.now.producers)),
+    Row("LG-45a", "verify_transaction", "ok", "the answer"),
+    Row("LG-45a", "append_verified append_as_leader", f"ok {_PRODUCER}", "another outcome", begins_where_verified),
+    Row("LG-45b", "append_verified", "ok out_of_order_sequence", "another outcome", is_client),
+    Row("LG-45c", "verify_transaction", "producer_fenced", "there would be a guard",
+        rare="few epochs are older than the producer's epoch"),
+    Row("LG-45c", "append_verified", "out_of_order_sequence", "another outcome",
+        lambda s: is_client(s) and s.args[0][0]["producer"][2] > 0),
+    Row("LG-45d", "append_verified", f"ok {_PRODUCER}", "another outcome",
+        lambda s: not is_client(s) and s.args[2] > 1),
+    Row("LG-45e", "append_verified append_as_leader", "producer_fenced invalid_txn_state", "another outcome",
+        lambda s: begins_where_verified(s) and is_old_producer(s),
+        "few batches are older than those that a producer's state holds"),
+    Row("LG-43", ANY, "ok", "the last stable offset",
+        lambda s: s.now is not None and s.now.last_stable_offset < s.now.high_watermark),
+    Row("LG-42", ANY, "ok", "the bytes of a snapshot", lambda s: any(count > 1 for count in producer_counts(s))),
+)
+# fmt: on
+
+
+_DAMAGES: Final = frozenset({"plain", "payload", "crc"})
+"""The keys of a batch that change the bytes of its records or its checksum."""
+_TIME_TYPE: Final = "message.timestamp.type"
+
+
+def codec_of(batch: Mapping[str, Any]) -> str:
+    """Return the codec that the batch declares."""
+    return str(batch.get("codec", "none"))
+
+
+def is_old(batch: Mapping[str, Any]) -> bool:
+    """Return True if the batch has magic 0 or 1."""
+    return bool(batch.get("magic", 2) < 2)
+
+
+def has_log_append_time(batch: Mapping[str, Any]) -> bool:
+    """Return True if the batch claims LogAppendTime."""
+    attributes = batch.get("header", {}).get("attributes", 0)
+    return "log_append_time" in batch or bool(attributes & ATTRIBUTE_LOG_APPEND_TIME)
+
+
+def is_miscounted(batch: Mapping[str, Any]) -> bool:
+    """Return True if the offsets of the records do not count up from 0."""
+    return [record[0] for record in batch["records"]] != list(range(len(batch["records"])))
+
+
+def is_compressed(batch: Mapping[str, Any]) -> bool:
+    """Return True if the batch declares a codec."""
+    return codec_of(batch) != "none"
+
+
+def has_empty_key(batch: Mapping[str, Any]) -> bool:
+    """Return True if a record has an empty key."""
+    return any(record[3:] == [0] for record in batch["records"])
+
+
+def any_batch(*conditions: Callable[[Mapping[str, Any]], bool]) -> Callable[[LogStep], bool]:
+    """Return a condition that is true if one batch of the operation has all of these properties."""
+    return lambda step: any(all(holds(batch) for holds in conditions) for batch in step.args[0])
+
+
+def has_limits(step: LogStep) -> bool:
+    """Return True if the topic limits timestamps, and no batch claims LogAppendTime."""
+    limited = any(name.startswith("message.timestamp.") and name != _TIME_TYPE for name in step.before.settings)
+    return limited and not any(has_log_append_time(batch) for batch in step.args[0])
+
+
+def is_recompressed(step: LogStep) -> bool:
+    """Return True if a batch has another codec than the topic's ``compression.type``."""
+    wanted = str(step.before.settings.get("compression.type", "producer")).replace("uncompressed", "none")
+    return wanted != "producer" and any(codec_of(batch) != wanted for batch in step.args[0])
+
+
+def is_compressed_by_leader(step: LogStep) -> bool:
+    """Return True if the leader compresses: it changes the codec, or rebuilds compressed messages of an old format."""
+    wanted = str(step.before.settings.get("compression.type", "producer"))
+    if wanted != "producer":
+        return wanted != "uncompressed" and is_recompressed(step)
+    return any(is_old(batch) and codec_of(batch) != "none" for batch in step.args[0])
+
+
+def is_unreadable(step: LogStep) -> bool:
+    """Return True if the last batch of the log, which was just appended, cannot be read."""
+    content = max((item for item in step.files.items() if item[0].endswith(".log")), default=("", b""))[1]
+    try:
+        for batch in list(iter_batches(content))[-1:]:
+            for _ in batch:
+                pass
+    except KidxError:
+        return True
+    return False
+
+
+def topic_says(name: str, part: str = "") -> Callable[[LogStep], bool]:
+    """Return a condition that is true if the topic has this configuration, and its value contains ``part``."""
+    return lambda step: name in step.before.settings and part in str(step.before.settings[name])
+
+
+def both(first: Callable[[LogStep], bool], second: Callable[[LogStep], bool]) -> Callable[[LogStep], bool]:
+    """Return a condition that is true if both conditions are true."""
+    return lambda step: first(step) and second(step)
+
+
+def exceeds_limit(step: LogStep) -> bool:
+    """Return True if a batch is larger than ``max.message.bytes`` of the topic."""
+    limit = step.before.settings.get("max.message.bytes")
+    return limit is not None and any(len(encode([batch])) > limit for batch in step.args[0])
+
+
+_LOG_APPEND_TIME: Final = any_batch(has_log_append_time)
+_DAMAGED_LZ4: Final = any_batch(is_corrupt_stream, lambda batch: codec_of(batch) == "lz4")
+_COMPACTED: Final = topic_says("cleanup.policy", "compact")
+_CREATE_TIME: Final[Callable[[LogStep], bool]] = lambda step: not topic_says(_TIME_TYPE, "LogAppendTime")(step)  # noqa: E731
+_LEADER: Final = "append_as_leader"
+
+# fmt: off
+_FEW_COMPACTED: Final = "few topics of this machine are compacted"
+_FEW_DAMAGED: Final = "few batches are wrong in this way"
+
+LEADER_ROWS = (
+    Row("LG-50", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
+    Row("LG-50", _LEADER, "ok", "the batch would be rejected", has_limits),
+    Row("LG-51a", _LEADER, "invalid_timestamp", "the batch would be appended", _LOG_APPEND_TIME,
+        "few producers stamp batches as a broker does"),
+    Row("LG-51b", _LEADER, "ok", "the batch would be rejected",
+        both(_CREATE_TIME, any_batch(has_log_append_time, lambda batch: not is_old(batch)))),
+    Row("LG-52", _LEADER, "refused_records invalid_timestamp", "a different error",
+        any_batch(lambda batch: len(batch["records"]) > 1)),
+    Row("LG-53", _LEADER, "refused_records", "the batch would be appended", _COMPACTED, _FEW_COMPACTED),
+    Row("LG-53", _LEADER, "ok", "the batch would be rejected", both(_COMPACTED, any_batch(has_empty_key)),
+        _FEW_COMPACTED),
+    Row("LG-54a", _LEADER, "invalid_record kafka corrupt_record invalid_argument closed out_of_bounds",
+        "the batch would be appended", any_batch(lambda batch: bool(_DAMAGES & batch.keys()))),
+    Row("LG-54b", _LEADER, "ok", "the batch would be rejected",
+        both(any_batch(is_compressed, lambda batch: "plain" in batch), is_unreadable), _FEW_DAMAGED),
+    Row("LG-64", _LEADER, "ok invalid_record kafka", "an error or a different one, or the batch would be appended",
+        any_batch(is_corrupt_stream)),
+    Row("LG-74", _LEADER, "ok invalid_record kafka buffer_underflow", "another error, or other bytes", _DAMAGED_LZ4),
+    Row("LG-76", _LEADER, "ok invalid_record kafka buffer_underflow", "another error, or other bytes", _DAMAGED_LZ4),
+    Row("LG-75", _LEADER, "buffer_underflow", "a different error", any_batch(is_compressed), _FEW_DAMAGED),
+    Row("LG-55a", _LEADER, "refused_records", "the batch would be appended", any_batch(is_compressed, is_miscounted)),
+    Row("LG-55b", _LEADER, "ok", "an error, or other bytes", any_batch(is_compressed, is_miscounted), _FEW_DAMAGED),
+    Row("LG-55c", _LEADER, "unsupported_operation", "a different error, or the batch would be appended",
+        rare=_FEW_DAMAGED),
+    Row("LG-55d", _LEADER, "ok", "an error, or other bytes",
+        any_batch(is_miscounted, lambda batch: not is_old(batch) and not is_compressed(batch)), _FEW_DAMAGED),
+    Row("LG-56", _LEADER, "ok invalid_record corrupt_record", "an error, or other bytes", any_batch(is_old)),
+    Row("LG-57", _LEADER, "ok", "the bytes", is_recompressed),
+    Row("LG-58", _LEADER, "ok", "the bytes", is_compressed_by_leader),
+    Row("LG-59", _LEADER, "too_large", "the batch would be appended", topic_says("max.message.bytes")),
+    Row("LG-60", _LEADER, "invalid_record", "the batch would be appended",
+        any_batch(lambda batch: "header" in batch and not is_old(batch))),
+    Row("LG-60", _LEADER, "invalid_record", "the batches would be appended", lambda s: len(s.args[0]) > 1),
+    Row("LG-66", "apply_retention", "ok", "the number of segments",
+        lambda s: s.before.settings.get("cleanup.policy") == "compact"
+        and s.was is not None and len(s.was.segments) > 1),
+    Row("LG-65a", "append_as_follower", "too_large", "the batch would be appended", exceeds_limit),
+    Row("LG-65b", "append_as_follower", "ok", "the batch would be rejected", exceeds_limit),
+    Row("LG-62", _LEADER, "invalid_record", "the batch would be appended",
+        both(topic_says("max.decompressed.message.bytes"), any_batch(is_compressed)),
+        "few topics limit what is decompressed"),
+)
+# fmt: on
+
 
 Condition = Callable[[LogStep], bool]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.attribution import is_observed_only
-from conformance.attribution.log_lookups import implicated_clauses
+from conformance.attribution.log_implicated import implicated_clauses
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import Operation, Outcome
 from conformance.operations.log import LogObservation, LogState

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.log import clauses_of_log_step
-from conformance.attribution.log_implicated import narrow_clauses
-from conformance.attribution.log_lookups import implicated_clauses
+from conformance.attribution.log_implicated import implicated_clauses, narrow_clauses
 from conformance.attribution.log_step import Files, TrackedLog, track_corruption, track_log_step
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.lockstep import Lockstep
