@@ -118,6 +118,7 @@ class PartitionStart:
         changes: changes of the segments' ``.log`` files.
         remedy: remedy before the start, if the partition is not kept; empty if none is known.
         instead: remedy that keeps all records of the log; empty if none is known.
+        tried: changes that were tried and do not help, with their results; empty if one helps, or none was tried.
         lost: what was readable before the start, and is not after it.
         ends: the ends of the log; None if it was not simulated.
     """
@@ -130,6 +131,7 @@ class PartitionStart:
     changes: tuple[SegmentChange, ...] = ()
     remedy: str = ""
     instead: str = ""
+    tried: str = ""
     lost: Loss = NOTHING
     ends: Ends | None = None
 

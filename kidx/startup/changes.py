@@ -28,7 +28,7 @@ from kidx.startup.simulation import CheckpointedOffsets, foreign_log, scratch_di
 from kidx.startup.views import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kidx.dialect import Dialect
     from kidx.startup.simulation import Loaded
@@ -45,10 +45,12 @@ class Change(NamedTuple):
     """Change of a partition, or of its line in a checkpoint.
 
     Attributes:
+        what: the change in plain English, as an order.
         command: shell command for the operator.
         apply: the same on a view, given the directory of the partition in it.
     """
 
+    what: str
     command: str
     apply: Callable[[Path], None]
 
@@ -101,7 +103,7 @@ def move_out(path: Path) -> Change:
 def _moved(path: Path, viewed: Callable[[Path], Path]) -> Change:
     aside = _aside(path)
     command = f"mkdir -p {aside} && mv -n {shell_word(path.absolute())} {aside}"
-    return Change(command, lambda view: viewed(view).unlink())
+    return Change(f"move {shell_word(path.name)} out", command, lambda view: viewed(view).unlink())
 
 
 def _aside(path: Path) -> str:
@@ -118,7 +120,8 @@ def _aside(path: Path) -> str:
 def rename(path: Path, name: str) -> Change:
     """Return the change that gives a file of a partition another name."""
     command = f"mv -n {shell_word(path.absolute())} {shell_word(path.absolute().with_name(name))}"
-    return Change(command, lambda view: _rename(view / path.name, name))
+    what = f"rename {shell_word(path.name)} to {shell_word(name)}"
+    return Change(what, command, lambda view: _rename(view / path.name, name))
 
 
 def _rename(path: Path, name: str) -> None:
@@ -131,7 +134,8 @@ def cut(path: Path, size: int) -> Change:
     def apply(view: Path) -> None:
         _show(Shown(path, size), view / path.name)
 
-    return Change(f"{_kept_copy(path)} && truncate -s {size} {shell_word(path.absolute())}", apply)
+    command = f"{_kept_copy(path)} && truncate -s {size} {shell_word(path.absolute())}"
+    return Change(f"cut {shell_word(path.name)} to {counted(size, 'byte')}", command, apply)
 
 
 def _kept_copy(path: Path) -> str:
@@ -149,7 +153,8 @@ def write_number(path: Path, position: int, number: int) -> Change:
         _show(Shown(path, None, position, data), view / path.name)
 
     write = f"printf '{octal}' | dd of={shell_word(path.absolute())} bs=1 seek={position} conv=notrunc"
-    return Change(f"{_kept_copy(path)} && {write}", apply)
+    what = f"write the offset {number} at position {position} of {shell_word(path.name)}"
+    return Change(what, f"{_kept_copy(path)} && {write}", apply)
 
 
 def _show(shown: Shown, link: Path) -> None:
@@ -187,7 +192,8 @@ def _checkpointed(partition: Path, name: str, offset: int | None) -> Iterator[Ch
         lines = ["0", str(len(after)), *(f"{topic} {number} {value}" for (topic, number), value in after.items())]
         (view.parent / name).write_text("".join(f"{each}\n" for each in lines), "utf-8")
 
-    yield Change(command, apply)
+    what = f"remove its line in {name}" if offset is None else f"set its line in {name} to {offset}"
+    yield Change(what, command, apply)
 
 
 _TRIED: Final = 16
@@ -216,10 +222,42 @@ class Alternative(NamedTuple):
         return f"{FROM_A_REPLICA}; where none does: {command}" if self.lost else command
 
 
-def best_alternative(
+class Advice(NamedTuple):
+    """Changes of a partition that were tried on views.
+
+    Attributes:
+        best: the change after which a start keeps most records; None if no change keeps more than a start now.
+        rejected: what was tried if there is no better change, and its result.
+        are_more: True if there are more changes than are tried.
+    """
+
+    best: Alternative | None = None
+    rejected: tuple[tuple[str, str], ...] = ()
+    are_more: bool = False
+
+    @property
+    def instead(self) -> str:
+        """The best change as text; empty without one."""
+        return "" if self.best is None else str(self.best)
+
+    @property
+    def tried(self) -> str:
+        """The changes that were tried in vain, each with its result, as text; empty if one helps."""
+        more = "; there are more, which were not tried" if self.are_more else ""
+        said = tried_in_vain(self.rejected, "keeps more records")
+        return f"{said}{more}" if said else ""
+
+
+def tried_in_vain(rejected: Iterable[tuple[str, str]], aim: str) -> str:
+    """Return changes that do not help, each with the result of a start after it, as text; empty without one."""
+    results = "; ".join(f"{what} ({result})" for what, result in rejected)
+    return f"no change that was tried on a view of it {aim}: {results}" if results else ""
+
+
+def try_changes(
     path: Path, dialect: Dialect, index_interval_bytes: int, loaded: Loaded, *, is_recovery_harmless: bool
-) -> Alternative | None:
-    """Return the change after which a start keeps most records of a log; None if none keeps more than a start now.
+) -> Advice:
+    """Return the result of the changes of a log that an operator can make before a start.
 
     Args:
         path: directory of the partition.
@@ -230,12 +268,22 @@ def best_alternative(
     """
     logged = LoggedRecords(path)
     now = logged.records - loaded.lost.records
-    tried = []
-    for change in islice(_changes(path, logged, is_recovery_harmless=is_recovery_harmless), _TRIED):
+    helpful, rejected = [], []
+    changes = _changes(path, logged, is_recovery_harmless=is_recovery_harmless)
+    for change in islice(changes, _TRIED):
         after = _after(change, path, dialect, index_interval_bytes, logged)
-        if after is not None and (loaded.start is None or after.kept > now):
-            tried.append(after)
-    return min(tried, key=lambda each: (each.lost, -each.kept), default=None)  # of several, the first changes least
+        if isinstance(after, str):
+            rejected.append((change.what, after))
+        elif loaded.start is None or after.kept > now:
+            helpful.append(after)
+        else:
+            fewer = now - after.kept
+            rejected.append(
+                (change.what, f"{counted(fewer, 'record')} fewer" if fewer else "as many are kept without it")
+            )
+    if helpful:
+        return Advice(min(helpful, key=lambda each: (each.lost, -each.kept)))  # of several, the first changes least
+    return Advice(None, tuple(rejected), next(changes, None) is not None)
 
 
 def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -> Iterator[Change]:
@@ -261,19 +309,20 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
                 yield cut(log, position)
 
 
-def _after(change: Change, path: Path, dialect: Dialect, interval: int, before: LoggedRecords) -> Alternative | None:
-    """Return a change with the result of a start after it; None if the log cannot be loaded then."""
+def _after(change: Change, path: Path, dialect: Dialect, interval: int, before: LoggedRecords) -> Alternative | str:
+    """Return a change with the result of a start after it; the reason if the log cannot be loaded then."""
     with scratch_directory() as scratch:
         try:
             view = make_directory_view(path, scratch)
             change.apply(view)
-        except (KidxError, OSError):
-            return None
+        except (KidxError, OSError) as error:
+            return f"it cannot be tried: {getattr(error, 'strerror', None) or error}"
         checkpoints = CheckpointedOffsets(view.parent).of(view)
         logged = LoggedRecords(view)
         loaded = try_load(view, dialect, checkpoints, interval, logged)
         if loaded.start is None or loaded.end is None:
-            return None
+            reason = loaded.fatal or loaded.failed or loaded.unknown
+            return f"the log cannot be loaded then, either: {reason.replace(str(view), str(path))}"
         pieces = [Piece(base, view / f"{base:020d}{LOG}", size) for base, size in loaded.segments.items()]
         lost = before.lost(pieces, checkpoints.start_offset, loaded.start, loaded.end)
         return Alternative(change, logged.records - loaded.lost.records, lost.records)

@@ -81,7 +81,7 @@ def with_misplaced(partitions: Iterable[PartitionStart], result: Verification) -
         if each.outcome == "kept" or each.directory not in reasons:
             yield each
         else:
-            yield replace(each, reason=reasons.pop(each.directory), remedy=MISPLACED, instead="")
+            yield replace(each, reason=reasons.pop(each.directory), remedy=MISPLACED, instead="", tried="")
     for directory, reason in reasons.items():
         yield PartitionStart(directory, "foreign", reason, remedy=MISPLACED)
 

@@ -36,7 +36,7 @@ from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange
-from kidx.startup.changes import best_alternative
+from kidx.startup.changes import Advice, try_changes
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import (
     OF_LOG_DIRECTORIES,
@@ -346,7 +346,7 @@ class _Broker:
         cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
         if path in cut:
             self.metadata_end = cut[path].end[1]
-            cut[path] = replace(cut[path], reason=OWN_LOG, remedy=METADATA_CUT, instead="")
+            cut[path] = replace(cut[path], reason=OWN_LOG, remedy=METADATA_CUT, instead="", tried="")
         self.partitions += [cut.get(each.directory, each) for each in own.partitions]
         self.rewritten |= own.rewritten
 
@@ -469,19 +469,21 @@ class _Broker:
     def _remedy(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
         if path in self.repairable or path.name == METADATA_LOG:
             return ""
-        instead = self._instead(path, offsets, interval, loaded)
+        advice = self._advice(path, offsets, interval, loaded)
+        instead = advice.instead
         if instead.startswith(FROM_A_REPLICA):
             return instead
-        return f"{FROM_A_REPLICA}; where none does: {instead}" if instead else FROM_A_REPLICA
+        if instead:
+            return f"{FROM_A_REPLICA}; where none does: {instead}"
+        return f"{FROM_A_REPLICA}; {advice.tried}" if advice.tried else FROM_A_REPLICA
 
-    def _instead(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
-        """Return the change with which a start keeps more records of a log, as tried; empty if no change does."""
+    def _advice(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> Advice:
+        """Return the change with which a start keeps more records of a log, or what was tried in vain."""
         try:
             recovers = offsets.clean and self._are_recovered(path.parent, but=path)
-            best = best_alternative(path, self.dialect, interval, loaded, is_recovery_harmless=recovers)
-        except Exception:  # noqa: BLE001 -- input is hostile: no advice is better than no prediction
-            return ""
-        return "" if best is None else str(best)
+            return try_changes(path, self.dialect, interval, loaded, is_recovery_harmless=recovers)
+        except Exception as error:  # noqa: BLE001 -- input is hostile: no advice is better than no prediction
+            return Advice(None, (("any of them", f"their effect is unknown: {type(error).__name__}: {error}"),))
 
     def _are_recovered(self, directory: Path, but: Path) -> bool:
         """Return True if a recovery keeps the records of all other logs of a log directory."""
@@ -525,7 +527,7 @@ class _Broker:
         reason = remedy = ""
         if start > end:
             reason = f"the log start, {start}, is past its end, {end}: the whole log would be deleted"
-            remedy = self._instead(path, offsets, interval, loaded)
+            remedy = self._advice(path, offsets, interval, loaded).instead
         elif starts_late:
             reason = (
                 f"segments before {loaded.start} are missing: the log would start there, and if this broker becomes "
@@ -540,12 +542,11 @@ class _Broker:
         is_cut = bool(loaded.lost) or starts_late
         limits = (start, loaded.start), (max(end, loaded.end), loaded.end)
         is_open = not remedy and (path in self.damaged or (loaded.lost and changes))
-        instead = self._instead(path, offsets, interval, loaded) if is_open else ""
+        advice = self._advice(path, offsets, interval, loaded) if is_open else Advice()
         ends = Ends(logged.readable_end, loaded.end, checkpoints.recovery_point)
         outcome: Outcome = "cut" if is_cut else "kept"
-        self.partitions.append(
-            PartitionStart(path, outcome, reason, *limits, changes, remedy, instead, loaded.lost, ends)
-        )
+        said = remedy, advice.instead, advice.tried
+        self.partitions.append(PartitionStart(path, outcome, reason, *limits, changes, *said, loaded.lost, ends))
 
     # -- several partitions ----------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from kidx.repair.plan import TRANSACTIONS
 from kidx.scan.blocks import LogBlocks
 from kidx.segment import file_name
 from kidx.startup.answers import Later
-from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out
+from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out, tried_in_vain
 from kidx.startup.checkpoints import UnreadableError, offsets_of
 from kidx.startup.readable import Piece, records_in
 from kidx.startup.simulation import CheckpointedOffsets, Checkpoints, open_view, regular_files, scratch_directory
@@ -481,22 +481,26 @@ def _unread(
     else:
         reason = f"new records are acknowledged, but {unread.reason}"
 
-    def helps(change: Change) -> bool:
-        after, has_all = _after_changes(log_files, ran, change)
-        return after.unread is None and has_all
+    def ways() -> Iterator[tuple[Change, str]]:
+        if left:
+            change = cut(unread.log, unread.end)
+            yield change, f"before the start, cut the file as a recovery does: {change.command}"
+        if repairable.get(unread.log):
+            index = unread.log.with_suffix(".index").name
+            change = Change("rebuild its indexes", repair, lambda view: (view / index).unlink(missing_ok=True))
+            yield change, f"{repair} before the start rebuilds the index files: with them, new records can be read"
+        if log_files.checkpoints.clean and recovers():
+            change = forget_clean_stop(log_files.directory)
+            yield change, f"before the start, let the broker recover its logs: {change.command}"
 
-    shortened = cut(unread.log, unread.end)
-    forgotten = forget_clean_stop(log_files.directory)
-    index = unread.log.with_suffix(".index").name
-    rebuilt = Change(repair, lambda view: (view / index).unlink(missing_ok=True))
-    if left and helps(shortened):
-        remedy = f"before the start, cut the file as a recovery does: {shortened.command}"
-    elif repairable.get(unread.log) and helps(rebuilt):
-        remedy = f"{repair} before the start rebuilds the index files: with them, new records can be read"
-    elif log_files.checkpoints.clean and recovers() and helps(forgotten):
-        remedy = f"before the start, let the broker recover its logs: {forgotten.command}"
-    else:
-        remedy = FROM_A_REPLICA
+    remedy, rejected = "", []
+    for change, words in ways():
+        after, has_all = _after_changes(log_files, ran, change)
+        if after.unread is None and has_all:
+            remedy = words
+            break
+        rejected.append((change.what, "records would be lost" if after.unread is None else after.unread.reason))
+    remedy = remedy or "; ".join(filter(None, (FROM_A_REPLICA, tried_in_vain(rejected, "lets new records be read"))))
     return Later(log_files.directory, "appends", reason, unread.log.name, remedy)
 
 

@@ -294,9 +294,12 @@ def _losses(start: Start) -> Iterator[str]:
         if each.instead:
             yield f"start: {shell_word(each.directory)}: after this change, more records of its log can be read:"
             yield from _indented(each.instead)
+        elif each.tried:
+            yield f"start: {shell_word(each.directory)}: {each.tried}"
     for each in start.of("cut"):
         yield f"start: {each}"
         yield from _indented(each.remedy)
+        yield from _indented(each.tried)
         if each.changes and not each.remedy:
             yield from _indented(each.instead)
             before = "or else, do" if each.instead else "do"

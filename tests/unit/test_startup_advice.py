@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 
+import google_crc32c
 import pytest
 from startups import fill_partitions, flip, log, start, stop_cleanly, write_offsets
 
@@ -104,6 +105,38 @@ def test_a_command_that_is_typed_as_printed_does_what_its_comment_says(damage, p
     assert again == []
     assert after.starts
     assert not after.of("cut", "unknown")
+
+
+def corrupt_batch(data):
+    flip(data / "orders-0" / log(12), 700)
+
+
+def control_batch_without_a_marker(data):
+    """Append a batch with a right checksum from which no start can rebuild producers."""
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    batch = bytearray(build_batch([(1, None, b"x")], base_offset=48, **producer))
+    batch[22] |= 0x20
+    batch[17:21] = google_crc32c.value(bytes(batch[21:])).to_bytes(4, "big")
+    append(data / "orders-0" / log(36), batch)
+    kill(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "tried"),
+    {
+        corrupt_batch: "move .kafka_cleanshutdown out (as many are kept without it); cut {log} to 478 bytes (6 records "
+        "fewer)",
+        control_batch_without_a_marker: "set its line in recovery-point-offset-checkpoint to 49 (the log cannot be "
+        "loaded then, either: a control record without a key)",
+    }.items(),
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_changes_that_do_not_help_are_named_with_their_results(damage, tried, data):
+    damage(data)
+    lines = start(data).lines()
+    (said,) = (line for line in lines if "was tried on a view" in line)
+    assert said.endswith(f"no change that was tried on a view of it keeps more records: {tried.format(log=log(12))}")
+    assert not advised(data)[0]
 
 
 def test_a_trial_copies_no_log(data, tmp_path):
