@@ -25,7 +25,8 @@ def replicas_command(
 
     The first difference is named with both batches, the side that the leader epochs favour, and the offset to which
     each side would be truncated if the other one became the leader. Replicas of a compacted topic differ without harm.
-    Exit code 0: all batches that both should have are the same, 1: they differ.
+    Batches with offsets of other batches are named: no compaction makes them.
+    Exit code 0: all batches that both should have are the same, 1: they differ, or batches of one overlap.
 
     Example: kidx compare-replicas /broker-1/orders-0 /broker-2/orders-0
     """
@@ -40,7 +41,7 @@ def replicas_command(
         say_json(found.to_json())
     else:
         say(*found.lines())
-    return int(found.first is not None)
+    return found.exit_code
 
 
 _SHOWN = 100

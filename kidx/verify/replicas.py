@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from kidx.discovery import Partition
 
-_COLUMNS: Final = ("base_offset", "last_offset", "count", "crc", "leader_epoch")
+_COLUMNS: Final = ("base_offset", "last_offset", "count", "crc", "leader_epoch", "magic", "position")
+_RANGE_KEPT: Final = 2
+"""Format from which on a cleaner keeps the first and the last offset of a batch that it rewrites."""
 
 
 class _Batch(NamedTuple):
@@ -33,6 +35,12 @@ class _Batch(NamedTuple):
     records: int
     crc: int
     leader_epoch: int
+    magic: int
+    position: int
+
+    def overlaps(self, later: _Batch) -> bool:
+        """Return True if a batch that begins later has offsets of this one, which no cleaner explains."""
+        return self.last_offset >= later.base_offset and min(self.magic, later.magic) >= _RANGE_KEPT
 
     def __str__(self) -> str:
         epoch = f", leader epoch {self.leader_epoch}" if self.leader_epoch >= 0 else ""
@@ -48,6 +56,8 @@ class Replica:
         start, end: offsets of its first record and after its last one.
         epochs: leader epochs in its checkpoint, each with its first offset.
         is_cleaned: True if batches have fewer records than offsets.
+        overlaps: number of batches that have offsets of earlier batches of this replica.
+        first_overlap: the first of them, as text; empty without one.
     """
 
     directory: Path
@@ -55,6 +65,8 @@ class Replica:
     end: int = 0
     epochs: tuple[EpochEntry, ...] = ()
     is_cleaned: bool = False
+    overlaps: int = 0
+    first_overlap: str = ""
 
     @property
     def latest_epoch(self) -> int:
@@ -75,6 +87,7 @@ class Replica:
             "end_offset": self.end,
             "leader_epochs": [list(each) for each in self.epochs],
             "compacted": self.is_cleaned,
+            "overlapping_batches": self.overlaps,
         }
 
 
@@ -96,6 +109,11 @@ class Comparison:
     first: int | None = None
     batches: tuple[str, str] = ("", "")
     only: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code. 0: all batches that both should have are the same; 1: they differ, or batches of one overlap."""
+        return int(self.first is not None or any(each.overlaps for each in (self.one, self.two)))
 
     @property
     def favoured(self) -> Replica | None:
@@ -141,6 +159,12 @@ class Comparison:
             lines.append(f"{both} are the same; {counted(self.only, 'batch')} only in one, which compaction explains")
         else:
             lines.append(f"{both} are the same, up to offset {min(self.one.end, self.two.end)}")
+        lines += [
+            f"{names[id(each)]}: {counted(each.overlaps, 'batch')} with offsets of earlier batches, first "
+            f"{each.first_overlap}"
+            for each in (self.one, self.two)
+            if each.overlaps
+        ]
         best = self.favoured
         if best is not None:
             why = "a later leader epoch" if self.one.latest_epoch != self.two.latest_epoch else "more records"
@@ -179,13 +203,19 @@ def compare_replicas(one: str | os.PathLike[str], two: str | os.PathLike[str]) -
     compared = only = 0
     gap: tuple[int, str, str] | None = None
     other: tuple[int, str, str] | None = None
+    furthest: _Batch | None = None
     for mine, yours in in_step(*(_reaching(each, start) for each in readers)):
         if mine.base_offset == yours.base_offset:
             if mine.last_offset != yours.last_offset or (mine.records == yours.records and mine.crc != yours.crc):
                 other = mine.base_offset, str(mine), str(yours)
                 break
             compared += 1
+            furthest = mine if furthest is None else max(furthest, mine, key=lambda each: each.last_offset)
             continue
+        earlier, later = sorted((mine, yours))
+        if earlier.overlaps(later) or (furthest is not None and furthest.overlaps(earlier)):
+            other = earlier.base_offset, str(mine), str(yours)
+            break
         only += 1
         if mine.base_offset < yours.base_offset:
             gap = gap or (mine.base_offset, str(mine), f"no batch before offset {yours.base_offset}")
@@ -261,7 +291,11 @@ class _Reader(Iterator[_Batch]):
                         batch = _Batch(*row)
                         length = batch.last_offset - batch.base_offset + 1
                         replica.is_cleaned |= 0 <= batch.records < length
+                        if following is not None and batch.base_offset < following:
+                            place = f"{shell_word(log.name)} at byte {batch.position}"
+                            replica.first_overlap = replica.first_overlap or f"{batch}, {place}"
+                            replica.overlaps += 1
                         self.has_gaps |= following is not None and batch.base_offset > following
-                        following = batch.last_offset + 1
+                        following = max(following or 0, batch.last_offset + 1)
                         replica.end = max(replica.end, following)
                         yield batch

@@ -82,6 +82,51 @@ def test_a_lost_segment_is_a_difference_and_a_compacted_one_is_not(tmp_path):
     assert "which compaction explains" in found.lines()[2]
 
 
+def compact(directory):
+    """Remove a record of the second batch, as a cleaner does: the batch keeps its offsets."""
+    path = directory / f"{0:020d}.log"
+    data = path.read_bytes()
+    size = len(data) // 3
+    batch = build_batch([(EPOCH_MS, b"k1", b"v1")], base_offset=2, offsets=[3], last_offset=3, partition_leader_epoch=0)
+    path.write_bytes(data[:size] + batch + data[2 * size :])
+
+
+def test_batches_that_overlap_are_a_difference_in_compacted_replicas_too(tmp_path):
+    """No cleaner changes the first or the last offset of a batch."""
+    one, two = replica(tmp_path / "one", [0] * 9), replica(tmp_path / "two", [0] * 9)
+    compact(one)
+    assert compare_replicas(one, two).exit_code == 0
+    log = two / f"{12:020d}.log"
+    data = log.read_bytes()
+    size = len(data) // 3
+    shifted = build_batch([(EPOCH_MS, b"k", b"v")] * 2, base_offset=13, partition_leader_epoch=0)
+    log.write_bytes(shifted + data[2 * size :])
+    found = compare_replicas(one, two)
+    assert (found.first, found.exit_code, found.one.is_cleaned) == (12, 1, True)
+    assert (found.batches[0][:19], found.batches[1][:19]) == ("offsets 12 to 13, c", "offsets 13 to 14, c")
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_batch_that_is_there_twice_is_named(both, tmp_path):
+    one = replica(tmp_path / "one", [0] * 9)
+    two = tmp_path / "two" / "t-0"
+    compact(one)
+    log = one / f"{6:020d}.log"
+    data = log.read_bytes()
+    size = len(data) // 3
+    shutil.copytree(one, two)
+    for path in (one, two) if both else (two,):
+        (path / log.name).write_bytes(data[: 2 * size] + data[size:])
+    found = compare_replicas(one, two)
+    assert (found.first, found.exit_code) == (None if both else 8, 1)
+    assert (found.one.overlaps, found.two.overlaps) == (int(both), 1)
+    (said, *more) = [line for line in found.lines() if "of earlier batches" in line]
+    assert said.startswith(f"{one if both else two}: 1 batch with offsets of earlier batches, first offsets 8 to 9, ")
+    assert said.endswith(f"leader epoch 0, {log.name} at byte {2 * size}")
+    assert len(more) == int(both)
+    assert found.to_json()["replicas"][1]["overlapping_batches"] == 1
+
+
 def test_the_command(tmp_path, capfd, monkeypatch):
     one, two = replica(tmp_path / "one", [0, 0, 0, 1]), replica(tmp_path / "two", [0, 0, 0, 2], values={3: b"x"})
     for arguments, code in (((one, two), 1), ((one, one), 0), ((one, tmp_path), 2)):
