@@ -21,6 +21,7 @@ from conformance.implementations.forms import FORMS, directory_of, machine_of
 from conformance.kafka.builds import open_build
 from conformance.kafka.lock_file import published_release
 from conformance.kafka.releases import RELEASES, newest
+from conformance.operations.operation import operations_of
 from conformance.report.console import sanitizing
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import SeedRequest, parse_seed
@@ -86,6 +87,19 @@ MachineOption = Annotated[
         metavar="NAME",
         help=f"Machine to run: {', '.join((*FILE_MACHINES, *SERVER_MACHINES))}. {_REPEATABLE}",
         show_default=f"all that can drive the implementation, except {' and '.join(_ON_REQUEST)}",
+        rich_help_panel=PANEL_RUN,
+    ),
+]
+
+
+OperationOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operation",
+        metavar="NAME",
+        help="Execute only this operation, and those that open or release files; without --machine with the machines"
+        f" that have it. What is not run makes the verdict incomplete. {_REPEATABLE}",
+        show_default="all",
         rich_help_panel=PANEL_RUN,
     ),
 ]
@@ -241,6 +255,33 @@ def resolve_machines(names: list[str] | None, implementations: Collection[str] =
             )
             raise ToolError(f"the {name} machine requires {missing}")
     return tuple(dict.fromkeys(names or (name for name in fitting if name not in _ON_REQUEST)))
+
+
+def resolve_operations(
+    names: list[str] | None, machines: tuple[str, ...], *, named: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the operations of ``--operation``, and the machines that have one of them.
+
+    Args:
+        names: The names of the operations.
+        machines: The machines.
+        named: True if the user has named the machines, so that each needs one of the operations.
+
+    Raises:
+        ToolError: No machine has an operation, or a named machine has none of them.
+    """
+    known = {machine: sorted(operations_of(machine)) for machine in machines}
+    for name in names or ():
+        if not any(name in has for has in known.values()):
+            every = ", ".join(sorted({each for has in known.values() for each in has}))
+            raise ToolError(f"unknown operation {name!r} of {', '.join(machines)}; choose from {every}")
+    fitting = tuple(machine for machine, has in known.items() if not names or set(names) & set(has))
+    for machine in machines if named else ():
+        if machine not in fitting:
+            raise ToolError(
+                f"the {machine} machine has none of the operations; choose from {', '.join(known[machine])}"
+            )
+    return tuple(dict.fromkeys(names or ())), fitting
 
 
 def plain_console() -> Console:

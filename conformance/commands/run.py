@@ -24,6 +24,7 @@ from conformance.commands.options import (
     JsonOption,
     Level,
     MachineOption,
+    OperationOption,
     QuietOption,
     RunImplementationOption,
     RunReleaseOption,
@@ -33,6 +34,7 @@ from conformance.commands.options import (
     echo,
     plain_console,
     resolve_machines,
+    resolve_operations,
     resolve_releases,
     state_directory,
 )
@@ -78,6 +80,7 @@ def run_command(
     kafka: RunReleaseOption = None,
     implementation: RunImplementationOption = None,
     machine: MachineOption = None,
+    operation: OperationOption = None,
     profile: Annotated[ProfileName, typer.Option(help=PROFILE_HELP, rich_help_panel=PANEL_RUN)] = _DEV,
     seed: SeedOption = None,
     max_examples: Annotated[
@@ -243,10 +246,14 @@ def run_command(
     attachment = attachment_of(bootstrap, log_dir, implementations, releases)
     if attachment is None:
         _check_brokers(implementations, releases, broker)
+    every = resolve_machines(machine, implementations)
+    operations, machines = resolve_operations(operation, every, named=bool(machine))
+    if (rest := [each for each in every if each not in machines]) and not (quiet or as_json):
+        typer.echo(f"not run, because they have no {' or '.join(operations)}: {', '.join(rest)}", err=True)
     plan = Plan(
         releases,
         implementations,
-        resolve_machines(machine, implementations),
+        machines,
         PROFILES[profile.value],
         (report if report is not None else state_directory()) / "traces",
         seed,
@@ -263,6 +270,7 @@ def run_command(
         step_timeout=step_timeout,
         wire=wire_options(implementations, command_config, tuple(without or ()), start_command, topic_config or ()),
         demand_coverage=demand_coverage,
+        operations=operations,
     )
     load_expectations(expectations)
     if engine == "spark":

@@ -22,7 +22,7 @@ from conformance.lockstep.divergence import Divergence, DivergenceError, Statist
 from conformance.lockstep.observable import ACTIVE_RUNS
 from conformance.lockstep.scope import Files, Group, ObservationT, Scope, grouped
 from conformance.lockstep.shared_references import SharedReferences
-from conformance.operations import OK, Operation, Outcome
+from conformance.operations import OK, UNSUPPORTED, Operation, Outcome
 from conformance.operations.effects import Effect
 from conformance.operations.outcomes import FAILURE
 
@@ -50,6 +50,7 @@ class Lockstep(Generic[ObservationT, Files]):
     Attributes:
         journal: A callback that receives each operation before it is executed, and None when an example begins.
         watched: The name of the compared files after the last step (:meth:`Scope.named`).
+        omitted: The names of operations that are not executed, as if no participant had them.
     """
 
     scope: Scope[Any, Any]
@@ -70,6 +71,7 @@ class Lockstep(Generic[ObservationT, Files]):
         self.statistics = Statistics(scope.key)
         self.operations: list[Operation] = []
         self.journal: Callable[[Operation | None], None] = lambda _: None
+        self.omitted: frozenset[str] = frozenset()
         self._comparing: Participant | None = None
         self.failure: DivergenceError | None = None
         self._failed, self.watched = False, scope.no_file_name
@@ -137,12 +139,14 @@ class Lockstep(Generic[ObservationT, Files]):
 
     def supports(self, operation: str) -> bool:
         """Return True if every participant has an operation, or if the harness executes it itself."""
+        if operation in self.omitted:
+            return False
         by_harness = operation in self.scope.corrupting_operations
         return by_harness or all(p.implementation.supports(operation) for p in self.participants)
 
     def accepts(self, operation: Operation) -> bool:
         """Return True if every participant accepts the arguments (:mod:`conformance.implementations.sizes`)."""
-        return all(takes(p.implementation, operation) for p in self.participants)
+        return operation.name not in self.omitted and all(takes(p.implementation, operation) for p in self.participants)
 
     def can_execute(self, operations: Iterable[Operation]) -> bool:
         """Return True if every participant can execute all steps of a trace, according to its capabilities."""
@@ -226,10 +230,15 @@ class Lockstep(Generic[ObservationT, Files]):
     def perform(self, operation: Operation) -> ObservationT:
         """Execute one step with every participant, and return the observation of the newest dialect's reference.
 
+        An operation that is omitted has the outcome ``unsupported``.
+
         Raises:
             DivergenceError: A participant diverges, and the divergence counts. A batched participant may have diverged
                 in an earlier step. After :meth:`flush`, no divergence is pending.
         """
+        if operation.name in self.omitted:
+            seen: ObservationT = self.groups[-1].observation._replace(outcome=UNSUPPORTED)  # type: ignore[attr-defined]
+            return seen
         try:
             return self._perform(operation)
         except BaseException:

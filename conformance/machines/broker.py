@@ -41,6 +41,8 @@ class BrokerMachine(Machine):
     lockstep: ClassVar[Any]
     restarts: ClassVar[int] = 0
     """Maximum number of restarts in all examples together, because each takes seconds."""
+    omitted: ClassVar[frozenset[str]] = frozenset()
+    """The names of operations that are not executed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,8 +53,9 @@ class BrokerMachine(Machine):
         self.large = 0
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Execute an operation with the broker and the reference."""
-        self.lockstep.perform(Operation(name, arguments))
+        """Execute an operation with the broker and the reference, unless it is omitted."""
+        if name not in self.omitted:
+            self.lockstep.perform(Operation(name, arguments))
 
     def records(self, shape: strategies.Shape, *, keyed: bool | None = None) -> list[list[Any]]:
         """Return the rows of an operation; records of a compacted topic have keys unless ``keyed`` is False."""

@@ -116,7 +116,8 @@ class CleanedMachine(LogMachine):
             self.do("roll_log")
         self.do("clean_log", *self._arguments(drawn))
         found = self.lockstep.primary.observation.outcome
-        if self.is_open and found.error is None and isinstance(found.value, tuple) and len(found.value) > 1:
+        is_done = self.is_open and self.lockstep.supports("clean_log") and found.error is None
+        if is_done and isinstance(found.value, tuple) and len(found.value) > 1:
             self.next_dirty = found.value[0]
 
     @rule(

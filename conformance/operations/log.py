@@ -41,6 +41,7 @@ _CLEANING: Final = {"checkpoint": LONG, "io_buffer_size": INT, "slots": INT, "ag
 _op = partial(Op, files=Files.REPLACES)
 _look = partial(Op, files=Files.MAKES)
 _apart = partial(Op, files=Files.LEAVES)
+_cleaning = partial(_op, of=frozenset({"cleaned"}))
 
 LOG_OPS: Final = by_name(
     (
@@ -159,7 +160,7 @@ LOG_OPS: Final = by_name(
         # -1 before the first round. `io_buffer_size` is the number of bytes of one read, `slots` the number of keys in
         # the offset map. `age` is the number of milliseconds by which each segment's file is newer than the preceding
         # segment's file.
-        _op(
+        _cleaning(
             "clean_log",
             _CLEANING,
             gives=Shape.NUMBERS,
@@ -177,7 +178,11 @@ LOG_OPS: Final = by_name(
         # The same round, but the process is killed when the cleaner reaches a place for the `number`-th time, or else
         # after the round. "chunk" is before the cleaner reads bytes, "deletion" is after it has renamed the files of a
         # replaced segment.
-        _op("crash_cleaning", {**_CLEANING, "place": one_of(*PLACES), "number": LONG}, effect=Effect.RELEASES),
+        _cleaning(
+            "crash_cleaning",
+            {**_CLEANING, "place": one_of(*PLACES), "number": LONG},
+            effect=Effect.RELEASES,
+        ),
         # Closes the log. With `prepared`, the log is first prepared as in a clean shutdown, in which 4.4 trims the
         # index files.
         _op(

@@ -79,7 +79,7 @@ class Op:
     Attributes:
         name: The name in traces and in the line protocol.
         arguments: The types of the arguments by name, in order.
-        of: The kinds of index that have the operation; empty for other scopes.
+        of: The kinds of index that have the operation, or the only machine that executes it; empty for all machines.
         gives: The type of the result.
         fields: The names of the numbers in the result.
         effect: The effect on the object of the operation; None for most operations.

@@ -27,6 +27,12 @@ OPS: Final = {
 """The operations of all machines. No two have the same name."""
 
 
+def operations_of(machine: str) -> dict[str, Op]:
+    """Return the operations that a machine executes, by name."""
+    declared = _operations_in(MACHINES[machine].operations or machine)
+    return {name: each for name, each in declared.items() if not each.of or machine in each.of}
+
+
 @cache
 def every_signature() -> Mapping[str, tuple[str, ...]]:
     """Return the argument names of the operations of all machines."""

@@ -90,7 +90,8 @@ class BrokerRun(ServerRun):
             if self.plan.kill_cycles:
                 kill_cycles(lockstep, self.plan.kill_cycles, self.context.seed)
             else:
-                self.run_examples(BrokerMachine.bind(lockstep, restarts=self.amount.restarts), self.is_late)
+                bound = BrokerMachine.bind(lockstep, restarts=self.amount.restarts, omitted=self.omitted)
+                self.run_examples(bound, self.is_late)
             finish(lockstep)
         except ExpectedStartFailureError as error:
             self._why_refused = str(error)

@@ -99,8 +99,10 @@ def _idleness(results: Sequence[Result]) -> str:
 
 
 def _not_run(results: Iterable[Result]) -> Iterator[str]:
-    """Yield the examples for which a run was too short, machine by machine."""
+    """Yield the operations that a run omitted, and the examples for which it was too short, machine by machine."""
     for result in results:
+        if omitted := result.details.get("operations not run"):
+            yield f"{', '.join(omitted)} of the {result.machine} machine not run (--operation)"
         if result.details.get("cut_by_time"):
             counts = [
                 f"{missing} of {wanted} {kind}"

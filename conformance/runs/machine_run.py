@@ -93,6 +93,7 @@ class MachineRun:
         if not plan.model:
             self.lockstep.drop_models()
         self.lockstep.count_at(plan.level)
+        self.lockstep.omitted = plan.omitted(machine)
         self.turn_order = TurnOrder(self.subjects, self.lockstep.scope.rules)
         self._ends: dict[str, int] = {}  # for each participant that left the example, its number of survived steps
         self._waiting: set[str] = set()  # the programs that skip the current example because it is not their turn

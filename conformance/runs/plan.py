@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
+from conformance.operations.effects import Effect
+from conformance.operations.operation import operations_of
 from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Plan:
         wire: The connection options of ``wire:`` brokers.
         demand_coverage: True if it is an error that no generated example matches a row of the attribution tables, which
             state what exercises each clause. Only this project's CI sets it, to test the machines.
+        operations: The names of the operations that are executed, and those that open or release files; empty for all.
     """
 
     releases: tuple[str, ...]
@@ -69,6 +72,16 @@ class Plan:
     model: bool = True
     wire: WireOptions | None = None
     demand_coverage: bool = False
+    operations: tuple[str, ...] = ()
+
+    def omitted(self, machine: str) -> frozenset[str]:
+        """Return the operations of a machine that are not executed; what opens or releases files always is."""
+        needed = (Effect.OPENS, Effect.RELEASES)
+        return frozenset(
+            name
+            for name, each in operations_of(machine).items()
+            if self.operations and name not in self.operations and each.effect not in needed
+        )
 
     def examples_of(self, machine: str) -> int:
         """Return the number of examples of a machine."""
@@ -84,6 +97,7 @@ class Plan:
         words += [word for name in self.implementations for word in ("-i", name)]
         words += [word for release in self.releases for word in ("--kafka", release)]
         words += [word for machine in self.machines for word in ("--machine", machine)]
+        words += [word for operation in self.operations for word in ("--operation", operation)]
         words += ["--max-examples", str(self.max_examples)] if self.max_examples is not None else []
         words += ["--max-time", f"{self.max_time:g}"] if self.max_time is not None else []
         words += ["--level", self.level] if self.level != "observed" else []

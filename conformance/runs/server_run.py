@@ -68,6 +68,7 @@ class ServerRun:
     Attributes:
         amount: The number of examples, steps and restarts.
         expected: The ids of clauses with an expected divergence.
+        omitted: The names of operations that are not executed.
     """
 
     machine: ClassVar[str]
@@ -82,6 +83,7 @@ class ServerRun:
         if plan.max_examples is not None:
             self.amount = self.amount._replace(examples=plan.max_examples)
         self.expected: set[str] = set()
+        self.omitted = plan.omitted(self.machine)
         self.started = self._begun = time.monotonic()
         self._seconds = context.seconds_left()
         self._was_late = False
@@ -168,6 +170,8 @@ class ServerRun:
         if self._was_late:
             missing = [max(0, self.amount.examples - statistics.topics), self.amount.examples]
             details = details | {"cut_by_time": True, "not_executed": {"examples": missing}}
+        if self.omitted:
+            details = details | {"operations not run": sorted(self.omitted)}
         return Result(
             self.machine,
             self.name,

@@ -107,6 +107,8 @@ def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) ->
             "regression traces": [evidence.not_replayed, evidence.examples - evidence.drawn + evidence.not_replayed],
             "examples": [max(0, wanted - evidence.drawn), wanted],
         }
+    if omitted := sorted(run.plan.omitted(run.name)):
+        details["operations not run"] = omitted
     partners = run.turn_order.partners(subject.name)
     if partners > 1:
         details["takes_turns"] = partners

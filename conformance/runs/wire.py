@@ -54,7 +54,9 @@ class WireRun(ServerRun):
             )
             self.started = time.monotonic()
             lockstep = self._lockstep("run", is_over=self.is_late, limit=self.amount.answers)
-            bound = WireMachine.bind(lockstep, restarts=self.amount.restarts if broker.process else 0)
+            bound = WireMachine.bind(
+                lockstep, restarts=self.amount.restarts if broker.process else 0, omitted=self.omitted
+            )
             ended: ToolError | None = None
             try:
                 # A topic that was abandoned does not end the run.

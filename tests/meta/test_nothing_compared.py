@@ -55,6 +55,7 @@ EMPTY = {
         ("-i", GOOD, "--machine", "transaction", "--max-examples", "2"),
         ("-i", GOOD, "--machine", "offset", "--max-time", "0.1"),
         ("-i", GOOD, "--machine", "offset", "--max-time", "0.1", "--json"),
+        ("-i", GOOD, "--machine", "offset", "--operation", "append", "--max-examples", "2"),
         ("--machine", "cache", "--kafka", "2.4.1"),
         ("-i", "wire:127.0.0.1:1", "--max-time", "0.1"),
         ("-i", "exec:false", "--machine", "offset"),
