@@ -68,6 +68,9 @@ class Prose:
         for line in found:
             self._lines[line.kind].append(line)
         self._texts = {kind: "\n".join(line.text for line in its) for kind, its in self._lines.items()}
+        self._starts = {
+            kind: list(accumulate((len(line.text) + 1 for line in its), initial=0)) for kind, its in self._lines.items()
+        }
 
     def matching(self, rule: dict[str, Any]) -> list[Line]:
         """Return the lines that match a rule."""
@@ -75,8 +78,7 @@ class Prose:
         result: list[Line] = []
         for kind, text in self._texts.items():
             if kind in rule.get("kinds", KINDS):
-                starts = list(accumulate((len(line.text) + 1 for line in self._lines[kind]), initial=0))
-                numbers = sorted({bisect(starts, match.end()) - 1 for match in pattern.finditer(text)})
+                numbers = sorted({bisect(self._starts[kind], match.end()) - 1 for match in pattern.finditer(text)})
                 result += [self._lines[kind][number] for number in numbers]
         return result
 
@@ -102,12 +104,15 @@ def _lines_of(name: str) -> Iterator[Line]:
 
 def python_lines(name: str, text: str) -> Iterator[Line]:
     """Yield the docstrings, messages and comments of a Python file."""
-    tree = ast.parse(text)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+    docstrings = set[int]()
+    for node in ast.walk(ast.parse(text)):  # an expression comes before its value
+        if isinstance(node, ast.Expr):
+            docstrings.add(id(node.value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
             kind = "docstring" if id(node) in docstrings else "message"
             yield from (Line(name, node.lineno + more, kind, line) for more, line in enumerate(node.value.split("\n")))
+    if "#" not in text:  # tokens take three times as long as the tree
+        return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield Line(name, token.start[0], "comment", token.string)
