@@ -1,4 +1,7 @@
-"""Writer of the declared part of each page in `findings`: ``python -m tests.meta.findings``."""
+"""Writer of the declared part of each page in `findings`: ``python -m tests.meta.findings``.
+
+With the number of a finding it prints the page in the markup of Kafka's tracker, with the test and the fix.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,23 @@ from conformance.kafka.releases import RELEASES
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
-from kafka_findings import ROOT, Finding, findings, locked
+from kafka_findings import ROOT, Finding, Patch, findings, locked
 
 _BLOCK: Final = re.compile(r"<!-- declared -->\n.*?<!-- end -->\n", re.DOTALL)
+_MARKUP: Final = (
+    (r"<!-- .*? -->\n", ""),
+    (r"(?m)^```(\w*)$", lambda match: f"{{code:{match[1]}}}" if match[1] else "{code}"),
+    (r"(?m)^#(#*) ", lambda match: f"h{1 + len(match[1])}. "),
+    (r"(?m)^- ", "* "),
+    (r"(?m)^\d+\. ", "# "),
+    (r"\*\*(.+?)\*\*", r"*\1*"),
+    (r"\[([^]]+)\]\((https:[^)]+)\)", r"[\1|\2]"),
+    (r"\[([^]]+)\]\([^)]+\)", r"\1"),
+    (r"`([^`\n]+)`", r"{{\1}}"),
+)
+"""Markdown of the pages, and what JIRA has for it."""
+_WRAPPED: Final = re.compile(r"(?<=\S)\n +(?=\S)|(?<=\S)\n(?!h\d\. |[*#|] )(?=\S)")
+"""End of a line within a paragraph or an item, which the tracker would show."""
 _COMMAND: Final = "python3 bootstrap.py pytest tests/jvm/test_findings.py"
 
 
@@ -28,12 +45,14 @@ def header(finding: Finding) -> list[str]:
     others = [each for each in RELEASES if not (finding.fails_on(each) or finding.passes_on(each))]
     fixed = f"{finding.fixed} with the proposed fix applied to its class files" if finding.fixed else "no release"
     return [
+        f"- **Component:** {finding.component}",
         f"- **Affected, as executed:** {_releases(finding.affected)}",
         f"- **Not affected, as executed:** {_releases(finding.unaffected) or 'none'}",
         *([f"- **Not executed:** {', '.join(others)}: {finding.elsewhere}"] if others else []),
         f"- **The test passes with the fix:** {fixed}",
         f"- **Clauses:** {', '.join(finding.clauses) or 'none'}",
         *(f"- **JUnit test:** [{test}]({_source(test)})" for test in finding.tests),
+        *(f"- **Patch, as the test has it:** {_words(patch)}" for patch in finding.patches),
         f"- **Run it:** `{_COMMAND}`; [other releases](README.md#run-the-tests)",
     ]
 
@@ -47,6 +66,31 @@ def listing() -> list[str]:
             f"| {each.page.name[:2]} | {title} | {each.cost} | {_span(each.affected)} | {_span(each.unaffected)} |"
         )
     return rows
+
+
+def ticket(finding: Finding) -> str:
+    """Return the text of a ticket: the page, the sources of its tests, and of what the fix calls."""
+    text = finding.page.read_text("utf-8")
+    for pattern, new in _MARKUP:
+        text = re.sub(pattern, new, text)
+    parts = re.split(r"(\{code.*?\{code\})", text, flags=re.DOTALL)
+    text = "".join(each if each.startswith("{code") else _WRAPPED.sub(" ", each) for each in parts)
+    paths = [_source(test) for test in finding.tests] + [_fix(patch) for patch in finding.patches]
+    sources = [
+        f"h2. {path.rpartition('/')[2]}\n\n{{code:java}}\n{(ROOT / path).read_text('utf-8')}{{code}}"
+        for path in dict.fromkeys(paths)
+    ]
+    return "\n\n".join([text.rstrip(), *sources])
+
+
+def _words(patch: Patch) -> str:
+    within, call, by = (each.rsplit("/", 1)[-1] for each in (patch.within, patch.call, patch.by))
+    what = f"in `{within}`, calls of `{call}` become" if call else f"`{within}` becomes"
+    return f"{what} [{by}]({_fix(patch)})"
+
+
+def _fix(patch: Patch) -> str:
+    return f"java/fixes/{patch.by.rsplit('/', 1)[-1].split('.', maxsplit=1)[0]}.java"
 
 
 def _releases(text: str) -> str:
@@ -77,5 +121,8 @@ def pages() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for page, text in pages().items():
-        page.write_text(text, "utf-8")
+    if numbers := {int(each) for each in sys.argv[1:]}:
+        sys.stdout.write("\n\n".join(f"{ticket(each)}\n" for each in findings() if each.number in numbers))
+    else:
+        for page, text in pages().items():
+            page.write_text(text, "utf-8")

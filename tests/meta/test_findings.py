@@ -11,7 +11,7 @@ from kafka_findings import ROOT, findings, locked
 from conformance.clauses import load_clauses
 from conformance.runs.replay import find_trace
 from conformance.subjects import load_subject
-from tests.meta.findings import pages
+from tests.meta.findings import pages, ticket
 
 SECTIONS = ["Summary", "Steps", "Expected", "Actual", "Cost", "Cause", "Proposed fix", "Known reports"]
 FOREIGN = sorted((ROOT / "foreign").glob("*.md"))
@@ -92,6 +92,17 @@ def test_a_page_is_complete(finding):
     assert re.search(r"Searched 20\d\d-\d\d-\d\d", text)
     for link in re.findall(r"\]\((?!https:)([^)#]+)\)", text):
         assert (ROOT / link).exists(), link
+
+
+@pytest.mark.parametrize("finding", findings(), ids=lambda each: each.name)
+def test_a_ticket_has_the_markup_of_the_tracker(finding):
+    text = ticket(finding)
+    prose = re.sub(r"\{code.*?\{code\}", "", text, flags=re.DOTALL)
+    assert text.startswith(f"h1. {finding.title}\n")
+    assert not re.search(r"`|\]\(|\*\*|<!--|^#{2,} ", prose, re.MULTILINE)
+    assert re.findall(r"^h2\. (.+)$", prose, re.MULTILINE)[: len(SECTIONS)] == SECTIONS
+    for test in finding.tests:
+        assert f" void {test.partition('.')[2]}(" in text
 
 
 @pytest.mark.parametrize("finding", findings(), ids=lambda each: each.name)

@@ -63,6 +63,7 @@ class Finding:
         number: number of its page.
         name: name of its page.
         title: title, as of a ticket.
+        component: component of Kafka's tracker.
         clauses: ids of the clauses that describe the behaviour of Kafka.
         cost: consequence for a user, in one sentence.
         rank: rank by consequence, 1 for the worst.
@@ -78,6 +79,7 @@ class Finding:
     number: int
     name: str
     title: str
+    component: str
     clauses: tuple[str, ...]
     cost: str
     rank: int

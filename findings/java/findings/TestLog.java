@@ -354,6 +354,23 @@ public final class TestLog implements Closeable {
         return bases;
     }
 
+    /** The size of the records of the last segment. */
+    public long lastSegmentSize() throws Throwable {
+        return number(lastRecords(), "sizeInBytes");
+    }
+
+    /** Reads the last segment into a buffer, as the loader of a coordinator does. */
+    public void readLastSegment(ByteBuffer buffer) throws Throwable {
+        Object records = lastRecords();
+        call(method(records.getClass(), "readInto", 2), records, buffer, 0);
+    }
+
+    private Object lastRecords() throws Throwable {
+        List<Object> all = segments();
+        Object segment = all.get(all.size() - 1);
+        return call(method(segment.getClass(), "log", 0), segment);
+    }
+
     private List<Object> segments() throws Throwable {
         Object all = call(method(type, "logSegments", 0), log);
         if (all instanceof Collection<?> collection)

@@ -48,6 +48,16 @@ public class UnifiedLogAppendTest {
     }
 
     @Test
+    public void testReadOfPreallocatedSegmentEndsWithItsRecords() throws Throwable {
+        try (TestLog log = TestLog.open(dir, Map.of("preallocate", "true", "segment.bytes", "1048576"))) {
+            log.append(T);
+            ByteBuffer buffer = ByteBuffer.allocate(4096);
+            log.readLastSegment(buffer);
+            assertEquals(log.lastSegmentSize(), buffer.remaining(), "zeros follow the records");
+        }
+    }
+
+    @Test
     public void testLastStableOffsetIsNotBeforeLogStartOffset() throws Throwable {
         try (TestLog log = TestLog.open(dir, Map.of())) {
             log.appendTransactional(7, 0, T, T + 1, T + 2, T + 3);  // one batch, offsets 0 to 3, left open
