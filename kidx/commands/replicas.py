@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from kidx.commands.line import say, say_json
 from kidx.errors import ToolError
-from kidx.printable import shell_word
+from kidx.printable import counted, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,16 +62,22 @@ def trends_command(
     Example: kidx compare out/findings/run_id=monday out/findings/run_id=tuesday
     """
     try:
-        from kidx.spark.fleet.trends import compare, read_tables  # noqa: PLC0415 -- part of an extra
+        from kidx.spark.fleet.trends import compare, other_topics, read_tables  # noqa: PLC0415 -- part of an extra
         from kidx.spark.starting import FEW_ROWS, session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("kidx compare requires pyspark; install with: pip install 'kidx[spark]'") from error
     with session_for("kidx compare", FEW_ROWS) as spark:
         trend = compare(*read_tables(spark, earlier, later))
+        trend = replace(trend, other_topics=other_topics(spark, earlier, later))
     if as_json:
         say_json(trend.to_json())
     else:
-        lines = [*_lines("new ", trend.new), *_lines("gone", trend.gone)]
+        lines = [
+            f"{each['topic']} is another topic since {later.rstrip('/').rpartition('=')[2]}: topic id {each['later']}"
+            f" instead of {each['earlier']} ({counted(each['partitions'], 'partition')})"
+            for each in trend.other_topics
+        ]
+        lines += [*_lines("new ", trend.new), *_lines("gone", trend.gone)]
         say(*lines, f"{len(trend.new)} new, {len(trend.gone)} gone, {trend.in_both} as before")
     return 1 if trend.is_worse else 0
 

@@ -18,6 +18,7 @@ from kidx.discovery import (
     read_offset_checkpoint,
 )
 from kidx.files import read_text
+from kidx.remote.stored import METADATA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from kidx.discovery import Partition
 
 _TOPIC_ID: Final = re.compile(r"^topic_id: ([\w-]{22})$", re.ASCII | re.MULTILINE)
-_METADATA_FILE: Final = "partition.metadata"
 _LARGEST: Final = 1 << 16
 """Maximum size in bytes of a ``partition.metadata`` that is read."""
 
@@ -73,16 +73,22 @@ def _identified(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) 
 
 def _cluster_of(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) -> ClusterMetadata | None:
     """Return the metadata that have the topic of a partition, those in its own log directory first."""
-    try:
-        match = _TOPIC_ID.search(read_text(partition.directory / _METADATA_FILE, limit=_LARGEST))
-    except (OSError, ValueError):
-        return None
+    topic_id = topic_id_in(partition.directory)
     own = clusters.get(partition.directory.parent)
     for cluster in (*([own] if own is not None else []), *clusters.values()):
         topic = cluster.topics.get(partition.topic or "")
-        if match is not None and topic is not None and topic.topic_id == match[1]:
+        if topic_id is not None and topic is not None and topic.topic_id == topic_id:
             return cluster
     return None
+
+
+def topic_id_in(directory: Path) -> str | None:
+    """Return the topic id in a partition directory's ``partition.metadata``; None if there is no valid one."""
+    try:
+        match = _TOPIC_ID.search(read_text(directory / METADATA, limit=_LARGEST))
+    except (OSError, ValueError):
+        return None
+    return None if match is None else match[1]
 
 
 def _written(path: Path) -> int:

@@ -63,7 +63,13 @@ def test_verify_prints_the_same_on_spark(run, verified, tmp_path):
 
 @pytest.mark.thorough
 def test_two_runs_are_a_trend(run, verified, tmp_path):
+    names = ("create-time-0", "restarted-0", "uncompressed-0")
+    ids = ["rKcGn0ygQ8OEsl1EDgbTnQ", "1Z2y3X4w5V6u7T8s9R0qPA"]
+    for name in names[:2]:
+        (verified.data / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[0]}\n")
     verified("one", "--json")
+    for name in names[1:]:
+        (verified.data / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[1]}\n")
     next((verified.data / "create-time-0").glob("*.timeindex")).unlink()
     code, out, _ = verified("two", "--findings", tmp_path / "findings.ndjson")
     assert code == 1
@@ -71,8 +77,12 @@ def test_two_runs_are_a_trend(run, verified, tmp_path):
     tables = [tmp_path / "out" / "findings" / f"run_id={name}" for name in ("one", "two")]
     code, out, _ = run(kidx.cli.main, "compare", *tables)
     assert code == 1
-    assert "missing" in out.splitlines()[0]
-    assert run(kidx.cli.main, "compare", *reversed(tables), "--json")[0] == 0
+    again, first, *_ = out.splitlines()
+    assert again == f"restarted is another topic since two: topic id {ids[1]} instead of {ids[0]} (1 partition)"
+    assert "missing" in first
+    code, out, _ = run(kidx.cli.main, "compare", *reversed(tables), "--json")
+    other = {"topic": "restarted", "earlier": ids[1], "later": ids[0], "partitions": 1}
+    assert (code, json.loads(out)["other_topics"]) == (0, [other])
     for both in (tables[0].parent / "run_id=*", f"file:{tables[0].parent}"):  # paths as Spark reads them
         assert run(kidx.cli.main, "compare", both, tables[1], "--json")[0] == 0
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import fsspec
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from kidx.findings import Finding, in_order
@@ -72,7 +73,7 @@ def differences(one, two):
     replicas = [
         Replica(row["topic"], row["partition"], Place(row["place"], os.fsdecode(row["raw"])),
                 tuple((each["base_offset"], each["log"]) for each in row["segments"]),
-                row["start_offset"], row["cluster"])
+                row["start_offset"], row["cluster"], row["topic_id"])
         for row in listed(one, two)
     ]  # fmt: skip
     return list(compare_replicas(replicas))
@@ -115,6 +116,44 @@ def test_another_byte_is_a_difference(pair):
     (found,) = differences(one, two)
     assert (found.offset, found.path, found.other) == (offset, str(two), str(one))
     assert "has other bytes" in found.message
+
+
+OLD, NEW = "rKcGn0ygQ8OEsl1EDgbTnQ", "1Z2y3X4w5V6u7T8s9R0qPA"
+
+
+@pytest.mark.parametrize("ids", [(OLD, OLD), (OLD, NEW), (OLD, None), (OLD, "<script>")])
+def test_directories_of_two_topics_are_no_replicas(ids, pair):
+    for directory, topic_id in zip(pair, ids, strict=True):
+        if topic_id is not None:
+            (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    found = [(each.expected, each.actual, each.message) for each in differences(*pair)]
+    message = f"{pair[1]}: another topic: topic id {NEW}, and {pair[0]} has {OLD}"
+    assert found == ([(OLD, NEW, message)] if NEW in ids else [])
+
+
+def test_the_topic_id_is_listed_from_a_directory_and_from_a_store(pair):
+    (pair[0] / "partition.metadata").write_text(f"version: 0\ntopic_id: {OLD}\n")
+    store = fsspec.filesystem("memory")
+    store.put(str(pair[0].parents[1]), "/topics", recursive=True)
+    try:
+        for path in (pair[0].parents[1], "memory://topics", "memory://topics/1", "memory://topics/1/create-time-0"):
+            found = [(Path(row["place"]).parent.name, row["topic_id"]) for row in listed(path)]
+            assert sorted(found) in ([("1", OLD)], [("1", OLD), ("2", None)])
+    finally:
+        store.rm("/topics", recursive=True)
+
+
+def test_a_table_of_an_earlier_version_lacks_columns(tmp_path):
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    from kidx.spark.fleet.parquet import ParquetOverFsspec
+
+    pa.parquet.write_table(pa.table({"path": ["/a"], "segments": [3]}), tmp_path / "part.parquet")
+    names = {"path": StringType(), "topic_id": StringType(), "segments": LongType(), "later": LongType()}
+    schema = StructType([StructField(name, kind) for name, kind in names.items()])
+    reader = ParquetOverFsspec({"path": f"file://{tmp_path}"}).reader(schema)
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert rows == [{"path": "/a", "topic_id": None, "segments": 3, "later": None}]
 
 
 def test_a_missing_batch_is_a_difference_unless_compaction_ran(tmp_path):

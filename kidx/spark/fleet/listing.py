@@ -32,7 +32,7 @@ from kidx.files import read_text
 from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reason_of
 from kidx.spark.fleet.tables import LISTING, to_table
 from kidx.storage import Store
-from kidx.verify.identity import identified
+from kidx.verify.identity import identified, topic_id_in
 from kidx.verify.run import without_marked
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ def _row(partition: Partition, place: Place, facts_of: Facts, request: Request) 
         "earlier": list(partition.earlier),
         "may_have_gaps": partition.may_have_gaps,
         "is_tiered": partition.is_tiered,
+        "topic_id": topic_id_in(directory),
         "epochs": partition.epochs is not None,
         "orphans": [os.fsencode(path.name) for path in partition.orphans],
         "leftovers": [os.fsencode(leftover.path.name) for leftover in partition.leftovers],

@@ -72,7 +72,7 @@ class ParquetOverFsspec(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of all files that exist."""
-        return _Reader(self._table(), schema.names)
+        return _Reader(self._table(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
         """Return a writer of at least one file per task; overwritten files are deleted after all tasks have ended."""
@@ -82,8 +82,8 @@ class ParquetOverFsspec(DataSource):
 class _Reader(DataSourceReader):
     """Reader of a table, with one task per file."""
 
-    def __init__(self, table: _Table, columns: Sequence[str]) -> None:
-        self._table, self._columns = table, list(columns)
+    def __init__(self, table: _Table, schema: StructType) -> None:
+        self._table, self._schema = table, schema
 
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(path) for path in self._table.files()]
@@ -91,13 +91,21 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415 -- as above
         from pyarrow import dataset  # noqa: PLC0415
+        from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
 
         if partition is None or partition.value is None:
             return
         root = self._table.store.root
         found = dataset.dataset([partition.value], partition_base_dir=root, **self._table.dataset_options())
         utc = pa.timestamp("us", "UTC")  # Spark's type; a file may have the time zone of the session that wrote it
-        for batch in found.to_batches(columns=self._columns):
+        # A file of an earlier version of kidx lacks later columns.
+        columns = [
+            dataset.field(each.name)
+            if each.name in found.schema.names
+            else dataset.scalar(pa.scalar(None, to_arrow_type(each.dataType)))
+            for each in self._schema
+        ]
+        for batch in found.to_batches(columns=dict(zip(self._schema.names, columns, strict=True))):
             fields = [each.with_type(utc) if pa.types.is_timestamp(each.type) else each for each in batch.schema]
             yield batch.cast(pa.schema(fields))
 

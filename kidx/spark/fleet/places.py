@@ -28,6 +28,7 @@ from kidx.discovery import (
     are_of_a_log_directory,
 )
 from kidx.files import TEXT_LIMIT
+from kidx.remote.stored import METADATA
 from kidx.storage import local_version, stored_version
 
 if TYPE_CHECKING:
@@ -156,12 +157,12 @@ class Mirror:
             return
         if found.is_directory:
             with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
-                self._look(self.root, pool.submit(self._list, inner), DEPTH, pool)
+                self._look(self.root, pool.submit(self._list, inner, self.root), DEPTH, pool)
         else:
             above, _, directory = above.rpartition("/")
             self.paths = {self.top / directory: f"{above}/{directory}" if above else directory}
             self.root = self.top / directory / name
-            (entries,) = [self._list(path) for path in self.paths.values()]
+            (entries,) = [self._list(path, directory) for directory, path in self.paths.items()]
             self._files(self.top / directory, entries)
         if name and {self.root, self.root.parent} & self.partitions:
             for each in _CHECKPOINTS:
@@ -169,9 +170,15 @@ class Mirror:
             if self.store.entry(f"{above}/{CLEAN_SHUTDOWN}") is not None:
                 (self.top / CLEAN_SHUTDOWN).touch()
 
-    def _list(self, path: str) -> list[Entry]:
+    def _list(self, path: str, directory: Path) -> list[Entry]:
+        """Return the entries of a directory, and copy the topic id of a partition to its mirror."""
         # A segment has no such name, and the mirror must not write outside its directory.
-        return [each for each in self.store.list(path) if each.name not in {"", ".", ".."} and "\0" not in each.name]
+        found = [each for each in self.store.list(path) if each.name not in {"", ".", ".."} and "\0" not in each.name]
+        for each in found:
+            if each.name == METADATA and not each.is_directory and each.size <= TEXT_LIMIT:
+                directory.mkdir(parents=True, exist_ok=True)
+                self.store.fetch(each.path, directory / METADATA)
+        return found
 
     def _look(self, directory: Path, listed: Future[list[Entry]], depth: int, pool: ThreadPoolExecutor) -> None:
         """Mirror a directory, and the directories in it down to a depth."""
@@ -186,7 +193,7 @@ class Mirror:
         if not depth or (directory in self.partitions and not are_of_a_log_directory(files, below)):
             return
         self.paths |= {directory / name: path for name, path in below.items()}
-        waiting = {name: pool.submit(self._list, path) for name, path in below.items()}
+        waiting = {name: pool.submit(self._list, path, directory / name) for name, path in below.items()}
         for name, future in waiting.items():
             self._look(directory / name, future, depth - 1, pool)
 

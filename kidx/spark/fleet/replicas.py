@@ -35,6 +35,7 @@ class Replica:
         logs: base offset and file name of each segment, in order.
         start_offset: log start in the log directory's checkpoint; None without an entry.
         cluster: id of the broker's cluster; empty if unknown.
+        topic_id: id of the topic; None if unknown.
     """
 
     topic: str
@@ -43,6 +44,7 @@ class Replica:
     logs: tuple[tuple[int, str], ...]
     start_offset: int | None = None
     cluster: str = ""
+    topic_id: str | None = None
 
     @property
     def start(self) -> int:
@@ -60,6 +62,7 @@ def compare_listed(request: Request, listed: Iterable[Row]) -> Iterator[Differen
             tuple((each["base_offset"], each["log"]) for each in row["segments"]),
             row["start_offset"],
             row["cluster"],
+            row["topic_id"],
         )
         for row in listed
     ]
@@ -143,6 +146,9 @@ class _Fault(NamedTuple):
 
 
 def _first_fault(one: Replica, two: Replica, start: int) -> _Fault | None:
+    if None not in (one.topic_id, two.topic_id) and one.topic_id != two.topic_id:
+        message = f"another topic: topic id {two.topic_id}, and {one.place.name} has {one.topic_id}"
+        return _Fault(-1, one.topic_id, two.topic_id, message)
     cleaned: bool | None = None
     for mine, yours in in_step(_from(one, start), _from(two, start)):
         if mine.base_offset == yours.base_offset:

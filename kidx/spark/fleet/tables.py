@@ -50,6 +50,7 @@ PARTITIONS: Final = pa.schema([
     ("segments", pa.int64()),  # number of segments
     ("batches", pa.int64()),  # number of record batches in all segments
     ("bytes_read", pa.int64()),
+    ("topic_id", pa.string()),  # the topic's id in partition.metadata; null without one
 ])  # fmt: skip
 REPLICAS: Final = pa.schema([
     ("topic", pa.string()),
@@ -89,6 +90,7 @@ LISTING: Final = pa.schema([
     ("earlier", pa.map_(pa.string(), pa.int64())),  # offsets of an earlier topic of the name, by checkpoint
     ("may_have_gaps", pa.bool_()),  # true if the topic is compacted, and no checkpoint says how far
     ("is_tiered", pa.bool_()),  # true if the topic has remote storage
+    ("topic_id", pa.string()),  # as in the partitions
     ("epochs", pa.bool_()),  # true if a leader-epoch-checkpoint exists
     ("orphans", pa.list_(pa.binary())),  # names of index files without a .log
     ("leftovers", pa.list_(pa.binary())),  # names of files that end in .deleted, .cleaned or .swap

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.functions import expr
 
 from kidx.errors import ToolError
 from kidx.spark.fleet.output import Output, reason_of_spark
-from kidx.spark.fleet.tables import FINDINGS, ddl
+from kidx.spark.fleet.tables import FINDINGS, PARTITIONS, ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,12 +40,15 @@ class Trend:
         new: rows only in the later table.
         gone: rows only in the earlier table.
         in_both: The number of different rows in both tables.
+        other_topics: topics that were deleted and created again: ``topic``, the ids ``earlier`` and ``later``, and the
+            number of directories of ``partitions``. Their findings in the two runs are not about one topic.
     """
 
     key: tuple[str, ...]
     new: tuple[dict[str, Any], ...]
     gone: tuple[dict[str, Any], ...]
     in_both: int
+    other_topics: tuple[dict[str, Any], ...] = ()
 
     @property
     def is_worse(self) -> bool:
@@ -53,7 +57,13 @@ class Trend:
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``kidx compare --json``."""
-        return {"key": list(self.key), "new": list(self.new), "gone": list(self.gone), "stayed": self.in_both}
+        return {
+            "key": list(self.key),
+            "new": list(self.new),
+            "gone": list(self.gone),
+            "stayed": self.in_both,
+            "other_topics": list(self.other_topics),
+        }
 
 
 def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = None) -> Trend:
@@ -98,12 +108,53 @@ def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFram
     return frames[0], frames[1]
 
 
-def _read(spark: SparkSession, path: str) -> DataFrame | None:
-    """Return a table; None if it was written without rows, so that no file has its columns."""
+def other_topics(spark: SparkSession, earlier: str, later: str) -> tuple[dict[str, Any], ...]:
+    """Return the topics that were deleted and created again between two runs, given as tables of findings.
+
+    See :attr:`Trend.other_topics`. A run without topic ids, as of an earlier version of kidx, has none.
+
+    Raises:
+        ToolError: a table cannot be read.
+    """
+    before, after = (_partitions(spark, path) for path in (earlier, later))
+    if before is None or after is None:
+        return ()
+    ids = before.selectExpr("path", "topic_id as earlier").join(after.withColumnRenamed("topic_id", "later"), "path")
+    again = ids.where("earlier <> later").groupBy("topic", "earlier", "later").agg(expr("count(*) as partitions"))
+    try:
+        return tuple(row.asDict() for row in again.orderBy("topic", "earlier", "later").collect())
+    except (PySparkException, Py4JError) as error:
+        raise ToolError(f"the tables cannot be compared: {reason_of_spark(error)}") from error
+
+
+def _partitions(spark: SparkSession, path: str) -> DataFrame | None:
+    """Return path, topic and topic id of the partitions of a run, by its table of findings; None without them."""
+    above, name = _run_of(path)
+    if above is None:
+        return None
+    if "://" in path:
+        return Output(spark, above).read("partitions", name).select("path", "topic", "topic_id")
+    try:
+        frame = spark.read.schema(ddl(PARTITIONS)).parquet(f"{above}/partitions/run_id={name}")
+        frame = frame.select("path", "topic", "topic_id")
+        assert frame.schema is not None  # Spark Connect reads the schema only here
+    except AnalysisException:
+        return None
+    return frame
+
+
+def _run_of(path: str) -> tuple[str | None, str]:
+    """Return the output of a run and the run's id, by its table of findings; None for other tables."""
     directory, _, name = path.rstrip("/").rpartition("/run_id=")
     above, _, table = directory.rpartition("/")
-    if "://" in path and table == "findings":
-        return Output(spark, above).read(table, name)
+    return (above or ("/" if directory.startswith("/") else ".") if table == "findings" else None), name
+
+
+def _read(spark: SparkSession, path: str) -> DataFrame | None:
+    """Return a table; None if it was written without rows, so that no file has its columns."""
+    above, name = _run_of(path)
+    if "://" in path and above is not None:
+        return Output(spark, above).read("findings", name)
     try:
         frame = spark.read.parquet(path)
         assert frame.schema is not None  # Spark Connect reads the schema only here

@@ -173,4 +173,4 @@ def _settled_row(row: Row, place: Place, directory: Path, verdict: PartitionVerd
     counts = {name: getattr(verdict, name) for name in ("segments", "batches", "bytes_read")}
     values: Row = {"files": files, "findings": [finding.to_json() for finding in verdict.findings]}
     values = place.with_store_names(values, directory)
-    return where | counts | {"path": place.name} | values
+    return where | counts | {"path": place.name, "topic_id": row["topic_id"]} | values
