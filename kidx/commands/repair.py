@@ -29,6 +29,10 @@ def repair_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing; print what would be done. A broker may be running.")
     ] = False,
+    backup: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="First copy the files that change to DIR, with a script that restores them."),
+    ] = None,
     index_interval_bytes: Annotated[
         int | None,
         typer.Option(min=0, max=INT_MAX, metavar="N", help="The topics' index.interval.bytes; inferred if not given."),
@@ -47,8 +51,10 @@ def repair_command(
     A leader-epoch-checkpoint is rebuilt from the epochs of the batches. Corrupt files in the cache of remote indexes
     are deleted, because the broker fetches them again. The broker must be stopped: nothing is done while one holds the
     lock of a log directory. A replaced file is kept as FILE.old; if that name is taken by a file with other content, as
-    FILE.old2, and so on. Logs, valid indexes and the checkpoints of the log directory are never touched. A file that
-    cannot be rebuilt is reported with the reason. After the command was killed at any moment, it can be run again.
+    FILE.old2, and so on. With --backup DIR, each file that changes is first copied to DIR, and the copy compared; if
+    that fails, nothing is changed. The printed command puts the files back. Logs, valid indexes and the checkpoints of
+    the log directory are never touched. A file that cannot be rebuilt is reported with the reason. After the command
+    was killed at any moment, it can be run again.
 
     Exit code 0: every file is valid now, that is, equal to the file that recovery writes, or different but consistent
     with the log. 1: a file is not valid, or a dry run found work to do. 2: the work could not be done.
@@ -64,6 +70,7 @@ def repair_command(
         release=dialect,
         index_interval_bytes=index_interval_bytes,
         dry_run=dry_run,
+        backup=backup,
         verify=partial(verify_with_progress, shown=not quiet),
         processes=processes,
     )
@@ -72,22 +79,29 @@ def repair_command(
     if as_json:
         say_json(result.to_json())
     else:
-        _print(result, paths, dialect.release, quiet=quiet)
+        _print(result, paths, backup, quiet=quiet)
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError("no file could be read; the output lists the reasons")
     return result.exit_code
 
 
-def _print(result: Repair, paths: list[str], release: str, *, quiet: bool) -> None:
+def _print(result: Repair, paths: list[str], backup: Path | None, *, quiet: bool) -> None:
     if not quiet:
+        say(f"release    {result.release}: files are rebuilt as its recovery writes them")
+        if result.backup is not None:
+            copied = f"{counted(len(result.backup.copied), 'file')}, {counted(result.backup.size, 'byte')}"
+            say(f"backup     {result.backup.directory}: {copied} copied, and each copy compared")
         say(*(_line(change, dry_run=result.dry_run) for change in result.changes))
     say(*(f"remains    {fault.path}: {fault.reason}" for fault in result.remaining))
     complain(*(f"kidx: warning: {warning}" for warning in result.warnings))
     complain(*(f"kidx: warning: a broker is running with {held}; stop it before the repair" for held in result.held))
+    if result.backup is not None:
+        say(f"to restore the former files: {result.backup.restore}")
     say(_last_line(result))
     if result.dry_run and result.changes and not quiet:
-        words = ["kidx", "repair", *map(shell_word, paths), "--kafka", release]
+        words = ["kidx", "repair", *map(shell_word, paths), "--kafka", result.release]
+        words += [] if backup is None else ["--backup", shell_word(backup)]
         say(f"next: {' '.join(words)}")
 
 

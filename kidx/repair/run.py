@@ -27,6 +27,7 @@ from kidx.rebuild.in_place import WORK, swap_in, work_directory
 from kidx.rebuild.lock import broker_locks, lock_owner, log_directories_of
 from kidx.remote.cache import CacheFault, faults_of
 from kidx.remote.entry import DIRECTORY
+from kidx.repair.backup import Backup, back_up, check_place
 from kidx.repair.interval import Intervals, intervals_of_topics, warning_of
 from kidx.repair.plan import TRANSACTIONS, Plan, RemainingFault, plan
 from kidx.verify import Verification, verify_paths
@@ -136,6 +137,8 @@ class Repair:
         remaining: Faults that are not repaired.
         warnings: warnings about guessed values.
         held: log directories that a running broker holds, in a dry run; any other repair raises an error then.
+        backup: copies of the changed files; None without them.
+        release: release whose rules were followed.
     """
 
     before: Verification
@@ -145,6 +148,8 @@ class Repair:
     remaining: list[RemainingFault] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     held: list[Path] = field(default_factory=list)
+    backup: Backup | None = None
+    release: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -156,11 +161,13 @@ class Repair:
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``kidx repair --json``."""
         return {
+            "release": self.release,
             "dry_run": self.dry_run,
             "sound": self.exit_code == 0,
             "changed": [change.to_json() for change in self.changes],
             "refused": [{"path": encodable(each.path), "reason": encodable(each.reason)} for each in self.remaining],
             "warnings": [encodable(warning) for warning in self.warnings],
+            "backup": None if self.backup is None else self.backup.to_json(),
         }
 
 
@@ -170,6 +177,7 @@ def repair_paths(
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
     dry_run: bool = False,
+    backup: Path | None = None,
     verify: Verify = verify_paths,
     **options: Any,
 ) -> Repair:
@@ -180,22 +188,31 @@ def repair_paths(
         release: release whose recovery is followed; the newest by default.
         index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
         dry_run: True to rebuild into a scratch directory, and to write nothing under the paths.
+        backup: new or empty directory, into which files are copied before they change; None for no copies.
         verify: function like :func:`kidx.verify.verify_paths`, called before and after the repair.
         options: options of ``verify``.
 
     Raises:
-        ToolError: a broker holds a log directory, its lock cannot be opened, or the disk is full.
+        ToolError: a broker holds a log directory, its lock cannot be opened, the disk is full, or the backup cannot be
+            written; nothing is changed without the backup.
         ValueError: the release is unknown.
     """
     dialect = dialect_of(release)
     found = discover(paths)
     locks = {lock for partition in found.partitions for lock in log_directories_of(partition.directory)}
+    if backup is not None:
+        check_place(backup, locks)
     with contextlib.nullcontext() if dry_run else broker_locks(locks):
         options["index_interval_bytes"] = index_interval_bytes
         before = verify(found, release=None if release is None else dialect, **options)
-        result = Repair(before, dry_run)
+        result = Repair(before, dry_run, release=dialect.release)
         planned = plan(before, {each.directory for each in found.partitions if not each.complete})
         result.remaining += planned.remaining
+        copies = cache_faults(locks, dialect)
+        changing = [log.with_suffix(each) for log, suffixes in planned.repairs.items() for each in suffixes]
+        changing += [*planned.epochs, *(fault.path for fault in copies if fault.is_copy)]
+        if backup is not None and changing and not dry_run:
+            result.backup = back_up((path for path in changing if not _is_rejected(path)), backup)
         _rebuild_indexes(planned, result, dialect, index_interval_bytes)
         _rebuild_epochs({each.directory: each for each in found.partitions}, planned.epochs, result)
         _remove_leftovers(found, dry_run=dry_run)
@@ -203,14 +220,14 @@ def repair_paths(
             result.held = sorted(lock for lock in locks if lock_owner(lock) is not None)
         elif result.changes:
             _verify_again(found, result, verify, release=None if release is None else dialect, **options)
-        _delete_corrupt_copies(locks, dialect, result)
+        _delete_corrupt_copies(copies, result)
     result.remaining.sort(key=lambda fault: fault.path)
     return result
 
 
-def _delete_corrupt_copies(log_directories: Iterable[Path], dialect: Dialect, result: Repair) -> None:
+def _delete_corrupt_copies(faults: Iterable[CacheFault], result: Repair) -> None:
     """Delete corrupt copies of remote files; other faults of a cache remain."""
-    for fault in cache_faults(log_directories, dialect):
+    for fault in faults:
         if not fault.is_copy:
             result.remaining.append(RemainingFault(str(fault.path), fault.reason, "file"))
             continue
@@ -323,6 +340,11 @@ def _rebuild_segment(
         where = str(kept[path]) if path in kept else None
         changes.append(Change(str(path), action, new or 0, old, interval, where))
     return changes
+
+
+def _is_rejected(path: Path) -> bool:
+    """Return True if a path is a link or no file, which no repair changes."""
+    return path.is_symlink() or (path.exists() and not path.is_file())
 
 
 def _check_plain(path: Path) -> None:
