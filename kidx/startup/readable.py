@@ -216,7 +216,7 @@ class LoggedRecords:
         kept = list(_with_ends(sorted(after)))
         unchanged = {(piece, stop) for piece, stop in kept}
         stops = dict(unchanged)
-        replaced = self._replaced()
+        replaced = self.replaced
         before: list[Array] = []
         for piece, stop in _with_ends(self._pieces[""]):
             is_kept = stops.get(piece, -1) >= stop and start <= max(piece.base, log_start) and stop <= end
@@ -233,8 +233,9 @@ class LoggedRecords:
         rows = [self._rows(piece, piece.base, stop) for piece, stop in some]
         return _difference(there, _clipped(np.concatenate([np.zeros(0, _ROW), *rows]), start, end))
 
-    def _replaced(self) -> set[int]:
-        """Return the base offsets of the segments that a compaction has rewritten."""
+    @property
+    def replaced(self) -> set[int]:
+        """Base offsets of the segments that a compaction has rewritten."""
         replaced = set()
         for piece in self._pieces[SWAP]:
             found = self._scanned(piece.path)

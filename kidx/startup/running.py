@@ -12,7 +12,16 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from kidx.discovery import CLEANED_OFFSETS, INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, SWAP, Segment, parse_partition
+from kidx.discovery import (
+    CLEANED_OFFSETS,
+    INDEX_SUFFIXES,
+    LOG,
+    SEGMENT_SUFFIXES,
+    SWAP,
+    Segment,
+    parse_partition,
+    parse_segment_file,
+)
 from kidx.errors import KidxError
 from kidx.findings import HARMLESS
 from kidx.index.time import TimestampOffset
@@ -25,9 +34,9 @@ from kidx.repair.plan import TRANSACTIONS
 from kidx.scan.blocks import LogBlocks
 from kidx.segment import file_name
 from kidx.startup.answers import Later
-from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out, tried_in_vain
+from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out, rename, tried_in_vain
 from kidx.startup.checkpoints import UnreadableError, offsets_of
-from kidx.startup.readable import Piece, records_in
+from kidx.startup.readable import LoggedRecords, Piece, records_in
 from kidx.startup.simulation import CheckpointedOffsets, Checkpoints, open_view, regular_files, scratch_directory
 from kidx.startup.views import source_of
 from kidx.verify import verify_segment
@@ -506,15 +515,33 @@ def _unread(
 
 def _of_swaps(log_files: LogFiles, ran: Ran) -> str:
     """Return the remedy for files of an interrupted compaction that a start takes over without right indexes."""
-    swaps = [move_out(log_files.directory / name) for name in sorted(log_files.files) if name.endswith(SWAP)]
-    after, has_all = _after_changes(log_files, ran, *swaps)
-    if after.is_harmless and has_all:
-        commands = " && ".join(change.command for change in swaps)
-        return f"before the start, move the copy out, without which the log has as many records: {commands}"
-    return (
-        "before the start, move the segments away that the .log.swap replaces, and take .swap off the name of the .log "
-        "alone: a start rebuilds the index files that are missing"
-    )
+    directory = log_files.directory
+    swaps = [name for name in sorted(log_files.files) if name.endswith(SWAP)]
+    logs = [name for name in swaps if name.endswith(f"{LOG}{SWAP}")]
+    replaced = LoggedRecords(directory).replaced
+    covered = [
+        name
+        for name in sorted(log_files.files)
+        if (parsed := parse_segment_file(name)) and parsed[0] in replaced and parsed[1] in {LOG, *INDEX_SUFFIXES}
+    ]
+    ways = {
+        "before the start, move the copy out, without which the log has as many records": [
+            move_out(directory / name) for name in swaps
+        ],
+        "before the start, put the copy in the place of the segments that it replaces; a start rebuilds its index "
+        "files": [
+            *(move_out(directory / name) for name in [*covered, *(name for name in swaps if name not in logs)]),
+            *(rename(directory / name, name.removesuffix(SWAP)) for name in logs),
+        ],
+    }
+    rejected = []
+    for words, changes in ways.items():
+        after, has_all = _after_changes(log_files, ran, *changes)
+        if after.is_harmless and has_all:
+            return f"{words}: {' && '.join(change.command for change in changes)}"
+        result = "its index files are wrong then, too" if has_all else "records would be lost"
+        rejected.append((", ".join(change.what for change in changes), result))
+    return f"{FROM_A_REPLICA}; {tried_in_vain(rejected, 'makes a start write right index files')}"
 
 
 def _after_changes(log_files: LogFiles, before: Ran, *changes: Change) -> tuple[Ran, bool]:

@@ -308,6 +308,22 @@ def test_a_copy_named_swap_is_taken_over_without_its_index_files(data):
     assert started(data).answer == "yes"
 
 
+@pytest.mark.parametrize("index", [None, b"\1\2\3"])
+def test_the_only_copy_named_swap_gets_its_index_files_by_a_command(index, data):
+    """Without the copy, its records are lost."""
+    path = data / "orders-0" / log(12)
+    path.rename(f"{path}.swap")
+    for suffix in (".index", ".timeindex"):
+        path.with_suffix(suffix).unlink()
+        if index is not None:
+            path.with_suffix(f"{suffix}.swap").write_bytes(index)
+    (harm,) = started(data).later
+    assert (harm.effect, harm.remedy[:54]) == ("indexes", "before the start, put the copy in the place of the seg")
+    subprocess.run(["sh", "-c", harm.remedy.partition("files: ")[2]], check=True)
+    found = started(data)
+    assert (found.starts, found.later, path.exists()) == (True, (), True)
+
+
 def test_an_old_release_recovers_a_swapped_segment(data):
     path = data / "orders-0" / log(12)
     shutil.copy2(path, f"{path}.swap")
