@@ -73,6 +73,16 @@ def test_every_page_is_listed(page):
         assert f" reports/{page.name}\n" in (REPORTS.parent / "mkdocs.yml").read_text("utf-8")
 
 
+def test_the_numbers_of_the_page_of_results_are_in_the_reports():
+    page = REPORTS.parent / "docs" / "results.md"
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| 20[\d-]+ \| \[.*\]\((.+)\) \|$", page.read_text("utf-8"), re.MULTILINE)
+    assert len(rows) > 10
+    for measured, report in rows:
+        text = (page.parent / report).read_text("utf-8").replace(",", "")
+        for number in re.findall(r"(?<![\w-])\d[\d.]*(?:/\d+)?\b", measured.replace(",", "")):
+            assert re.search(rf"(?<![\w.]){re.escape(number)}(?![\w]|[.]\d)", text), (report, number)
+
+
 def test_a_page_names_no_temporary_file():
     shows = "corrupt_record: Found record size 0 in file /dev/shm/k"
     finding = {"clause": "PF-3", "times": 1, "steps": [{"op": "open_log"}], "lost": [], "shows": shows}
