@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.model import UNKNOWN
-from conformance.lockstep.divergence import Divergence
-from conformance.lockstep.file_differences import file_differences
+from conformance.lockstep.divergence import Divergence, file_differences
 from conformance.operations.outcomes import FAILURE
 from conformance.operations.state_diff import differing_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from conformance.lockstep.file_differences import Files
+    from conformance.lockstep.divergence import Files
     from conformance.operations import Operation, Outcome
 
 Pairs = dict[str, tuple[Any, Any]]

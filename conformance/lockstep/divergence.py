@@ -1,27 +1,36 @@
-"""Results of a lockstep: a divergence, its error, and statistics."""
+"""Results of a lockstep: a divergence with its files that differ, the decision about it, its error, and statistics.
+
+Two index files may differ only in the unused bytes after their entries, or have different entries that are both correct
+for the log. In both cases, lookups find the same records.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from enum import IntEnum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
 from conformance.attribution.history import MAY_BE_EMPTY
-from conformance.attribution.verdict_levels import OF_THE_FILE
+from conformance.attribution.verdict_levels import OF_THE_FILE, suffix_of
 from conformance.clauses import load_clauses
 from conformance.implementations.process.line_process import STDERR_SAYS
 from conformance.lockstep.file_reader import UnreadableFile
 from conformance.operations import Json, Operation, Outcome
 from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
+from kidx.errors import KidxError
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
+from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conformance.lockstep.file_differences import FileDifference
     from conformance.lockstep.generator_coverage import Kind
-
+    from kidx.layout import Layout
 
 _RUN_SPECIFIC: Final = re.compile(r"0x[0-9a-fA-F]+|\(\d+\)|(?<=goroutine )\d+")
 """Parts of a crash message that differ from run to run: addresses, and ids of processes, threads and goroutines."""
@@ -201,3 +210,205 @@ def last_words(divergence: Divergence) -> str:
         return ""
     how, _, words = (divergence.actual.text or "").partition(STDERR_SAYS)
     return _RUN_SPECIFIC.sub("", words) if how.startswith("ended") else ""
+
+
+Files = Mapping[str, bytes | None]
+
+
+class FileDifference(NamedTuple):
+    """File that differs.
+
+    Attributes:
+        name: The name of the file.
+        how: The keywords for the difference.
+            ``room``: only zeros or a partial entry at the end differ; a missing file counts as empty.
+            ``tail``: only bytes after the last expected entry that is not zeros differ.
+            ``longer``: the actual file has more of these bytes.
+            ``sound``: the actual file's entries are correct for its log. If segments follow, a time index ends with
+            the largest timestamp.
+            ``sparse`` and the suffix: the actual file has no entry, and needs none.
+            ``empty``: one side has an empty file, the other none.
+            ``absent`` and the suffix: one side has no such file.
+    """
+
+    name: str
+    how: frozenset[str] = frozenset()
+
+
+def file_differences(expected: Files, actual: Files) -> tuple[FileDifference, ...]:
+    """Return the files that differ, by name."""
+    names = sorted(name for name in {*expected, *actual} if expected.get(name) != actual.get(name))
+    return tuple(FileDifference(name, frozenset(_how(name, expected.get(name), actual))) for name in names)
+
+
+def _how(name: str, expected: bytes | None, files: Files) -> list[str]:
+    content, path = files.get(name), PurePath(name)
+    if path.suffix != (suffix := suffix_of(name)):
+        path = PurePath(path.stem.removesuffix(suffix) + suffix)
+    is_index = path.suffix in _SOUND
+    found = []
+    if is_index and _used(path, expected) == _used(path, content):
+        found += ["room", "tail"]
+        if len(content or b"") > len(expected or b""):
+            found.append("longer")
+    elif is_index and (content or b"").startswith(_used(path, expected)):
+        found.append("tail")
+    if is_index and content and path.stem.isdecimal():
+        log = files.get(f"{path.stem}.log")
+        if log is not None and _SOUND[path.suffix](content, log, int(path.stem)) and _is_finished(path, content, files):
+            found.append("sound")
+    if is_index and _used(path, expected) and not _used(path, content) and _is_finished(path, b"", files):
+        found.append(f"sparse{path.suffix}")
+    if not expected and not content:
+        found.append("empty")
+    if expected is None or content is None:
+        found.append(f"absent{path.suffix}")
+    return found
+
+
+class _Place(NamedTuple):
+    """Position, first and last offset, and largest timestamp of a batch."""
+
+    position: int
+    first: int
+    last: int
+    largest: int
+
+
+def _places(log: bytes) -> list[_Place]:
+    """Return the batches of a log, up to the first unreadable batch."""
+    found, position = [], 0
+    try:
+        for batch in iter_memory_batches(log):
+            found.append(_Place(position, batch.base_offset, batch.last_offset, batch.max_timestamp))
+            position += batch.size_in_bytes
+    except KidxError:
+        pass
+    return found
+
+
+def _is_sound_offset_index(data: bytes, log: bytes, base: int) -> bool:
+    """Return True if each entry is the last offset of a batch and the position of this batch or an earlier one."""
+    places = _places(log)
+    starts, ends = {place.position: place for place in places}, {place.last: place for place in places}
+    before = -1
+    for relative, position in _entries(data, OFFSET_INDEX):
+        start, end = starts.get(position), ends.get(base + relative)
+        if start is None or end is None or start.position > end.position or relative <= before:
+            return False
+        before = relative
+    return True
+
+
+def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
+    """Return True if each entry has the timestamp of a batch that no earlier batch exceeds, and both fields ascend."""
+    places = _places(log)
+    known = {place.largest for place in places}
+    before = (-1, -1)
+    for timestamp, relative in _entries(data, TIME_INDEX):
+        larger = any(place.largest > timestamp for place in places if place.last < base + relative)
+        if timestamp not in known or larger or timestamp <= before[0] or relative < before[1]:
+            return False
+        before = timestamp, relative
+    return True
+
+
+def _used(path: PurePath, data: bytes | None) -> bytes:
+    """Return an index without the zeros after its entries and without a partial entry at its end."""
+    size = (OFFSET_INDEX if path.suffix == ".index" else TIME_INDEX).size
+    whole = (data or b"")[: len(data or b"") // size * size]
+    return whole.rstrip(b"\0")
+
+
+def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
+    """Return True if the last entry of a time index has the largest timestamp, or if no segment follows."""
+    if path.suffix != ".timeindex" or not any(name.endswith(".log") and name > f"{path.stem}.log" for name in files):
+        return True
+    entries = _entries(data, TIME_INDEX)
+    largest = max((place.largest for place in _places(files.get(f"{path.stem}.log") or b"")), default=-1)
+    of_zeros = 0 if len(data or b"") >= TIME_INDEX.size else -1  # the entry of the first record, with timestamp 0
+    return (entries[-1][0] if entries else of_zeros) == largest
+
+
+def _entries(data: bytes, layout: Layout) -> list[tuple[int, int]]:
+    """Return the entries of an index, without the preallocated tail."""
+    whole = len(data) - len(data) % layout.size
+    found = [layout.struct.unpack_from(data, at) for at in range(0, whole, layout.size)]
+    while found and not any(found[-1]):
+        found.pop()
+    return found
+
+
+_SOUND = {".index": _is_sound_offset_index, ".timeindex": _is_sound_time_index}
+"""The check of whether the entries of an index are correct for its log, by suffix."""
+
+
+_RENAMING: Final = frozenset({"rename", "rename_segment"})
+"""The operations after which the files have other names."""
+
+
+class Decision(IntEnum):
+    """Decision about a divergence; a callback may return False for ``RAISE`` and True for ``SKIP_EXAMPLE``.
+
+    ``RAISE`` raises DivergenceError. With ``SKIP_EXAMPLE``, the participant takes no part in the rest of the example.
+    With ``CONTINUE``, it does.
+    """
+
+    RAISE = False
+    SKIP_EXAMPLE = True
+    CONTINUE = 2
+
+
+def decide(divergence: Divergence, level: str = "observed", *, tolerated: bool) -> Decision:
+    """Return the decision about a divergence: after a tolerated divergence, a participant continues if it can.
+
+    Args:
+        divergence: The divergence.
+        level: The level of the verdict.
+        tolerated: True if the divergence does not end the example.
+    """
+    if not tolerated:
+        return Decision.RAISE
+    return Decision.CONTINUE if can_continue(divergence, level) else Decision.SKIP_EXAMPLE
+
+
+def can_continue(divergence: Divergence, level: str = "observed") -> bool:
+    """Return True if a participant can continue with an example after a divergence, since state and files are right.
+
+    At level must, differences that only callers of Kafka's classes can notice do not matter, and the length of an index
+    file matters to steps that depend on it (:mod:`conformance.attribution.history`).
+
+    If only one of participant and reference failed to open, release or rename files, their states differ. A comparison
+    of the states does not always show this, because a closed index need not report its state.
+    """
+    if level == "must" and (divergence.is_unnoticed or divergence.is_of_length):
+        return not divergence.creates_other_files
+    if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
+        return False
+    operation = divergence.operation
+    if divergence.aspects[0] != "outcome" or (operation.effect is None and operation.name not in _RENAMING):
+        return True
+    return bool(error_of(divergence.expected)) == bool(error_of(divergence.actual))
+
+
+@dataclass(slots=True)
+class ServerStatistics:
+    """Statistics of all topics of a server: executed operations and compared results."""
+
+    topics: int = 0
+    steps: int = 0
+    answers: int = 0
+    """The number of compared responses to lookups."""
+    restarts: int = 0
+    kills: int = 0
+    acknowledged: int = 0
+    """The number of batches that the server has acknowledged, and so must not lose."""
+    expected: int = 0
+    """The number of divergences that are known and do not count."""
+    clauses: Counter[str] = field(default_factory=Counter)
+    """The number of correct results that are evidence for each clause."""
+
+    @property
+    def stops(self) -> int:
+        """The number of stops of the server, clean or not."""
+        return self.restarts + self.kills

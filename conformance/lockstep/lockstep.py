@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Generic
 from conformance.implementations.sizes import takes
 from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import build_divergence, compare_with_model, compare_with_reference
-from conformance.lockstep.decision import Decision
-from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
-from conformance.lockstep.observable import ACTIVE_RUNS
+from conformance.lockstep.divergence import Decision, Divergence, DivergenceError, Statistics
 from conformance.lockstep.scope import Files, Group, ObservationT, Scope, grouped
 from conformance.lockstep.shared_references import SharedReferences
+from conformance.lockstep.watchdog import ACTIVE_RUNS
 from conformance.operations import OK, UNSUPPORTED, Operation, Outcome
 from conformance.operations.effects import Effect
 from conformance.operations.outcomes import FAILURE
@@ -43,7 +42,7 @@ class Lockstep(Generic[ObservationT, Files]):
         scratch: An empty directory for the participants' files, ideally in memory.
         releases: Releases for which a reference runs even without a subject.
         on_divergence: A callback that receives each divergence and returns a
-            :class:`~conformance.lockstep.decision.Decision`. By default, each divergence raises an error.
+            :class:`~conformance.lockstep.divergence.Decision`. By default, each divergence raises an error.
         attribute: True to count the clauses that the steps exercise.
         model: True to compare the reference with the abstract model, if the scope has one.
 

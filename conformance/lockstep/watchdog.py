@@ -5,6 +5,7 @@ progress for too long, the thread reports the participant, the step, and the sta
 callback. The callback saves the results and ends the process (:func:`exit_process`).
 
 The watchdog counts polls, not seconds, so that a process that was suspended for a minute is not reported as hanging.
+The objects that it polls execute steps in this process.
 """
 
 from __future__ import annotations
@@ -15,19 +16,55 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Hashable, Iterator
+import weakref
 from dataclasses import dataclass
 from itertools import takewhile
 from multiprocessing import util
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from conformance.lockstep.divergence import Divergence, DivergenceError
-from conformance.lockstep.observable import ACTIVE_RUNS
 from conformance.scratch import remove_all
 
 if TYPE_CHECKING:
-    from conformance.lockstep.observable import Executor, ObservableRun
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
     from conformance.operations import Json, Operation
+
+
+class Executor(Protocol):
+    """Executor of steps: a participant of a lockstep, or an implementation in a fuzzer."""
+
+    @property
+    def implementation(self) -> Any:
+        """The implementation that executes the steps."""
+
+
+class ObservableRun(Protocol):
+    """Run that executes steps: a lockstep, or a fuzzer."""
+
+    @property
+    def executing(self) -> Executor | None:
+        """The participant that is executing a step in Python, or None."""
+
+    @property
+    def statistics(self) -> Any:
+        """The statistics with the number of examples and steps; read only together with ``executing``."""
+
+    @property
+    def participants(self) -> Sequence[Executor]:
+        """All executors."""
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        """The operations of the example in progress."""
+
+    def step_of(self, participant: Any) -> int:
+        """Return the number of the step that a participant is executing; may be called from another thread."""
+
+
+ACTIVE_RUNS: Final[weakref.WeakSet[ObservableRun]] = weakref.WeakSet()
+"""All runs in this process."""
+
 
 STEP_TIMEOUT_S: Final = 30.0
 """The default maximum duration of a step in seconds. The slowest steps take milliseconds on an idle machine."""

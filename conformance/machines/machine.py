@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from conformance.lockstep.decision import Decision
+from conformance.lockstep.divergence import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

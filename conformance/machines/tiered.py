@@ -8,8 +8,7 @@ from hypothesis.stateful import invariant
 
 from conformance.implementations.kidx.tiered import ReferenceTiered
 from conformance.lockstep.lockstep import Lockstep
-from conformance.lockstep.scopes.directory import DirectoryScope, Files
-from conformance.lockstep.scopes.log_files import LogParticipant
+from conformance.lockstep.scopes.directory import DirectoryScope, Files, LogParticipant
 from conformance.machines.files import FilesMachine
 from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import OK, Operation

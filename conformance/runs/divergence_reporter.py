@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.lockstep.decision import decide
-from conformance.lockstep.divergence import DivergenceError
+from conformance.lockstep.divergence import DivergenceError, decide
 from conformance.runs.divergence_event import divergence_event, in_one_line
 from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.deduplication import deduplicate
@@ -22,8 +21,7 @@ from conformance.scratch import scratch_directory
 if TYPE_CHECKING:
     from conformance.events import Diverged, Sink
     from conformance.implementations.protocol import Implementation
-    from conformance.lockstep.decision import Decision
-    from conformance.lockstep.divergence import Divergence
+    from conformance.lockstep.divergence import Decision, Divergence
     from conformance.operations import Operation
     from conformance.runs.chunk_result import ChunkResult
     from conformance.runs.divergences.deduplication import UniqueDivergence

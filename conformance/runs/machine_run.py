@@ -21,8 +21,7 @@ from conformance.clauses import load_clauses
 from conformance.clauses.machines import driven_releases
 from conformance.errors import NotDrivenError
 from conformance.implementations.forms import is_server
-from conformance.lockstep.decision import Decision, can_continue
-from conformance.lockstep.divergence import DivergenceError
+from conformance.lockstep.divergence import Decision, DivergenceError, can_continue
 from conformance.machines import MACHINES
 from conformance.runs.chunk_result import FAILURES, REGRESSION_TRACES, ChunkResult
 from conformance.runs.chunks import CHUNK, Chunk, run_chunk

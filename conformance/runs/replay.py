@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from conformance.clauses.machines import SERVER_MACHINES
 from conformance.errors import ToolError
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.decision import Decision, can_continue
+from conformance.lockstep.divergence import Decision, can_continue
 from conformance.machines import MACHINES
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError

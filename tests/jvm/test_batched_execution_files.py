@@ -15,7 +15,7 @@ from log_participants import CheckedAgainst
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.decision import Decision
+from conformance.lockstep.divergence import Decision
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.operations import Operation

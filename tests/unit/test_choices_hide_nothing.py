@@ -11,7 +11,7 @@ from conformance.experiments.mutation.choices import finds_both, pairs_of
 from conformance.implementations.mutants import implementation_of
 from conformance.implementations.mutants.choices import CHOICES
 from conformance.lockstep import Divergence
-from conformance.lockstep.decision import Decision, decide
+from conformance.lockstep.divergence import Decision, decide
 from conformance.lockstep.scopes.index import IndexLockstep
 from conformance.operations import Observation, Operation, Outcome, State
 

@@ -11,7 +11,7 @@ import pytest
 from conformance.events import Diverged, Event, Result
 from conformance.implementations.process.line_process import WAITED
 from conformance.lockstep import Divergence
-from conformance.lockstep.decision import Decision
+from conformance.lockstep.divergence import Decision
 from conformance.machines import MACHINES
 from conformance.operations import Operation, Outcome
 from conformance.operations.outcomes import FAILURE

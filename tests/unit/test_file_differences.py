@@ -6,7 +6,7 @@ from struct import pack
 
 import pytest
 
-from conformance.lockstep.file_differences import FileDifference, file_differences
+from conformance.lockstep.divergence import FileDifference, file_differences
 from conformance.operations.batches import encode
 
 BASE = 100

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.events import Diverged, Result
 from conformance.lockstep.file_reader import StepFileReader, UnreadableFile, corrupt, overwrite
-from conformance.lockstep.scopes.log_files import LogParticipant
+from conformance.lockstep.scopes.directory import LogParticipant
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import run

@@ -10,8 +10,7 @@ import pytest
 
 from conformance.events import Diverged, event_from_json
 from conformance.lockstep import Divergence, DivergenceError
-from conformance.lockstep.decision import can_continue
-from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.divergence import can_continue, failure_json
 from conformance.operations import Operation, Outcome, State, every_signature
 from conformance.operations.outcomes import FAILURE
 from conformance.report.divergence import format_divergence

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.expectations import ExpectationTracker, read_expectations
-from conformance.lockstep.divergence import Divergence
-from conformance.lockstep.file_differences import FileDifference
+from conformance.lockstep.divergence import Divergence, FileDifference
 from conformance.operations import OK, Operation, Outcome
 from conformance.runs.divergences.signatures import signature_detail, signature_of
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.experiments.fuzz.executor import SETUP
-from conformance.lockstep.observable import ACTIVE_RUNS
+from conformance.lockstep.watchdog import ACTIVE_RUNS
 from kidx.files import replacing
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Member:
 
 
 class CasesInProgress:
-    """Execution in progress, an :class:`conformance.lockstep.observable.ObservableRun`."""
+    """Execution in progress, an :class:`conformance.lockstep.watchdog.ObservableRun`."""
 
     executing = None  # Java executes the steps, not Python
     statistics = None

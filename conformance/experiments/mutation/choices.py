@@ -20,7 +20,7 @@ from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.implementations.mutants.choices import CHOICES
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.decision import decide
+from conformance.lockstep.divergence import decide
 from conformance.machines import MACHINES
 from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.profiles import PROFILES
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from conformance.implementations.mutants import Mutant
     from conformance.lockstep import Divergence
-    from conformance.lockstep.decision import Decision
+    from conformance.lockstep.divergence import Decision
     from conformance.operations import Json
 
 

@@ -29,8 +29,7 @@ from conformance.experiments.release_diff.error_texts import (
 from conformance.experiments.release_diff.execution import RecordingProxy, ReleaseRunner, can_execute
 from conformance.experiments.release_diff.sides import PROFILE
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.decision import Decision, can_continue
-from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.divergence import Decision, can_continue, failure_json
 from conformance.machines import MACHINES
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.chunks import SEED_OF_ROUND, run_chunk

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.implementations.broker.topic import RunningBroker
     from conformance.kafka.client import ProduceResult
-    from conformance.lockstep.decision import Decision
-    from conformance.lockstep.divergence import Divergence, DivergenceError
+    from conformance.lockstep.divergence import Decision, Divergence, DivergenceError
     from kidx.records import SimpleRecord
 
 

@@ -14,7 +14,7 @@ from conformance.attribution.cache import TrackedCache
 from conformance.attribution.rules import DirectoryStep
 from conformance.attribution.tables import rules_of
 from conformance.implementations.kidx.cache import ReferenceCache
-from conformance.lockstep.scopes.log_files import LogParticipant
+from conformance.lockstep.scopes.directory import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.cache import DIRECTORY, KINDS, CacheObservation
 from kidx.java_numbers import LONG_MIN

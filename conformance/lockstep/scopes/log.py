@@ -9,9 +9,8 @@ from conformance.attribution.log_implicated import implicated_clauses, narrow_cl
 from conformance.attribution.log_step import Files, TrackedLog, track_corruption, track_log_step
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.lockstep import Lockstep
-from conformance.lockstep.scopes.directory import DirectoryScope
+from conformance.lockstep.scopes.directory import DirectoryScope, LogParticipant
 from conformance.lockstep.scopes.external_log import ExternalLogParticipant
-from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.log import LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing

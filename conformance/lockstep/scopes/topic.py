@@ -16,10 +16,10 @@ from conformance.implementations.broker.reference import EPOCHS, Files, Referenc
 from conformance.implementations.broker.reference_topic import ReferenceTopic
 from conformance.implementations.broker.subject import BrokerTopic, Observed
 from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
+from conformance.lockstep.divergence import ServerStatistics
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.participant import Participant
 from conformance.lockstep.scope import Scope
-from conformance.lockstep.scopes.server_statistics import ServerStatistics
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from conformance.kafka.client import Isolation, OffsetResult
     from conformance.lockstep.batched_execution import Step
-    from conformance.lockstep.decision import Decision
-    from conformance.lockstep.divergence import Divergence
+    from conformance.lockstep.divergence import Decision, Divergence
     from conformance.operations import Operation
     from kidx.records import RecordBatch
 

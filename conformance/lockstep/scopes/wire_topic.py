@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.implementations.broker.producers import TopicProducers
-from conformance.lockstep.divergence import DivergenceError
-from conformance.lockstep.scopes.server_statistics import ServerStatistics
+from conformance.lockstep.divergence import DivergenceError, ServerStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.step_batch import Language, StepBatch
-from conformance.lockstep.decision import Decision
+from conformance.lockstep.divergence import Decision
 from conformance.machines import MACHINES
 from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.profiles import PROFILES

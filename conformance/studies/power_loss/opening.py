@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.lockstep.scopes.log_files import COMPARED
+from conformance.lockstep.scopes.directory import COMPARED
 from conformance.operations import OK, Operation
 from conformance.operations.batches import first_batch
 from conformance.operations.log import TOPIC_DIRECTORY, LogState
