@@ -164,6 +164,16 @@ StepTimeoutOption = Annotated[
         rich_help_panel=PANEL_VERDICT,
     ),
 ]
+ShrinkTimeOption = Annotated[
+    float,
+    typer.Option(
+        "--max-shrink-time",
+        min=0,
+        metavar="S",
+        help="Seconds for shrinking the trace of one divergence.",
+        rich_help_panel=PANEL_VERDICT,
+    ),
+]
 HangShrinkTimeOption = Annotated[
     float,
     typer.Option(

@@ -15,6 +15,7 @@ from conformance.commands.options import (
     JsonOption,
     Level,
     QuietOption,
+    ShrinkTimeOption,
     StepTimeoutOption,
     TraceReleaseOption,
     echo,
@@ -26,12 +27,17 @@ from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.divergence import failure_json, plain
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, Hang, exit_process, watch_steps
-from conformance.report.divergence import indent_continuation_lines, sides
+from conformance.report.divergence import format_divergence, indent_continuation_lines, sides
 from conformance.report.fields import fields_of_value, in_one_line
-from conformance.runs.replay import Replayed, find_trace, replay
+from conformance.runs.plan import Plan
+from conformance.runs.profiles import PROFILES
+from conformance.runs.replay import Replayed, find_trace, level_of, replay
+from conformance.runs.runner import divergences_of
+from conformance.runs.shrinking import SHRINK_SECONDS
 from kidx.printable import printable
 
 if TYPE_CHECKING:
+    from conformance.events import Diverged
     from conformance.lockstep import Divergence
     from conformance.operations import Observation, Operation
     from conformance.operations.trace import Trace
@@ -61,6 +67,14 @@ def replay_command(
             help="must ignores differences that no MUST clause covers.", show_default="as in the recorded run"
         ),
     ] = None,
+    shrink: Annotated[
+        bool,
+        typer.Option(
+            "--shrink",
+            help="If it is FAILED, also shrink the trace, such as one of `run --no-shrink`, and save the result.",
+        ),
+    ] = False,
+    shrink_time: ShrinkTimeOption = SHRINK_SECONDS,
     step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -92,23 +106,39 @@ def replay_command(
         elif not quiet:
             echo(_line(recorded.machine, number, step, seen, difference))
 
-    def conclude(result: Replayed) -> None:
+    def conclude(result: Replayed, shrunk: list[Diverged]) -> None:
         if as_json:
             document = {"verdict": result.verdict, "id": recorded.id, "machine": recorded.machine, "releases": releases}
-            typer.echo(json.dumps(document | {"steps": steps}))
+            smaller = {"shrunk": [event.to_json() for event in shrunk]} if shrink else {}
+            typer.echo(json.dumps(document | {"steps": steps} | smaller))
         else:
             title = f" · {printable(recorded.title)}" if recorded.title else ""
             echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
+            for event in shrunk:
+                echo(f"shrunk to {len(event.steps)} steps ({event.shrinking})\n\n{format_divergence(event)}")
 
     def give_up(hang: Hang) -> None:
         show(hang.divergence.step, hang.divergence.operation, None, hang.divergence)
-        conclude(Replayed("FAILED", hang.divergence, hang.divergence.step + 1))
+        conclude(Replayed("FAILED", hang.divergence, hang.divergence.step + 1), [])
         exit_process(1)
 
     with show_progress("Kafka's jars") as progress, watch_steps(step_timeout, give_up):
         result = replay(recorded, releases, implementations, show, progress, wire, counted)
     _write(programs)  # after the replay, so that an error leaves no file
-    conclude(result)
+    plan = Plan(
+        releases,
+        tuple(implementations),
+        (recorded.machine,),
+        PROFILES["dev"],
+        Path(trace).parent if Path(trace).is_file() else state_directory() / "traces",
+        recorded.provenance.get("seed"),
+        level=level_of(recorded, counted),
+        shrink_time=shrink_time,
+        step_timeout=step_timeout,
+        wire=wire,
+        trace=recorded,
+    )
+    conclude(result, divergences_of(plan) if shrink and result.divergence is not None else [])
     return 0 if result.verdict == "FIXED" else 1
 
 

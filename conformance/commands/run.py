@@ -29,6 +29,7 @@ from conformance.commands.options import (
     RunImplementationOption,
     RunReleaseOption,
     SeedOption,
+    ShrinkTimeOption,
     StepTimeoutOption,
     VerboseOption,
     echo,
@@ -99,21 +100,13 @@ def run_command(
             rich_help_panel=PANEL_RUN,
         ),
     ] = None,
-    shrink_time: Annotated[
-        float,
-        typer.Option(
-            "--max-shrink-time",
-            min=0,
-            metavar="S",
-            help="Seconds for shrinking the trace of one divergence.",
-            rich_help_panel=PANEL_VERDICT,
-        ),
-    ] = SHRINK_SECONDS,
+    shrink_time: ShrinkTimeOption = SHRINK_SECONDS,
     no_shrink: Annotated[
         bool,
         typer.Option(
             "--no-shrink",
-            help="For a gate: find all divergences, and keep their traces as they were found.",
+            help="For a gate: find all divergences, and keep their traces as they were found;"
+            " `conformance replay TRACE --shrink` shrinks one later.",
             rich_help_panel=PANEL_VERDICT,
         ),
     ] = False,

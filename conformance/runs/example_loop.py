@@ -27,6 +27,8 @@ def run_examples(
 ) -> ChunkResult:
     """Replay the regression traces, then run chunks of examples, until the time is up; at least one of each.
 
+    If the plan has a trace, execute it instead.
+
     Args:
         run: The machine run of this process.
         seed: The seed of the run.
@@ -45,6 +47,9 @@ def run_examples(
     names = [subject.name for _, subject in run.subjects]
     total = run.total = ChunkResult()
     if not names and run.unsupported:
+        return total
+    if run.plan.trace is not None:
+        total.add(run.replay_trace(run.plan.trace), run.max_failures)
         return total
     if run.plan.kept:
         result, traces, diverged = run.replay_regression_traces(is_late)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
     from conformance.lockstep.participant import Participant
     from conformance.operations import Operation
+    from conformance.operations.trace import Trace
     from conformance.runs.plan import Plan
 
 
@@ -134,6 +135,10 @@ class MachineRun:
             self._evidence.cut = not run_chunk(self._bound, self._settings, chunk.seed, chunk.examples, is_over)
 
         return self._collect_result(chunk.number, perform)
+
+    def replay_trace(self, trace: Trace) -> ChunkResult:
+        """Execute one trace as an example, which keeps its divergences."""
+        return self._collect_result(REGRESSION_TRACES, lambda: replay_operations(self.lockstep, trace.operations))
 
     def replay_regression_traces(
         self, is_time_up: Callable[[], bool] = lambda: False

@@ -14,6 +14,7 @@ from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
     from conformance.kafka.broker import Choice
+    from conformance.operations.trace import Trace
     from conformance.runs.external_broker import ExternalBrokerAddress
     from conformance.runs.profiles import Profile
     from conformance.runs.seeds import SeedRequest
@@ -48,6 +49,7 @@ class Plan:
         wire: The connection options of ``wire:`` brokers.
         demand_coverage: True if it is an error that no generated example matches a row of the attribution tables, which
             state what exercises each clause. Only this project's CI sets it, to test the machines.
+        trace: A trace that is executed instead of examples, to report its divergences; None for examples.
         operations: The names of the operations that are executed, and those that open or release files; empty for all.
     """
 
@@ -72,6 +74,7 @@ class Plan:
     model: bool = True
     wire: WireOptions | None = None
     demand_coverage: bool = False
+    trace: Trace | None = None
     operations: tuple[str, ...] = ()
 
     def omitted(self, machine: str) -> frozenset[str]:

@@ -106,12 +106,12 @@ def replay(
         raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
     if trace.machine in SERVER_MACHINES:
         for name, release in product(implementations, releases):
-            difference, steps = replay_on_server(trace, release, name, on_step, progress, wire, _level(trace, level))
+            difference, steps = replay_on_server(trace, release, name, on_step, progress, wire, level_of(trace, level))
             if difference is not None:
                 return Replayed("FAILED", difference, steps)
         return Replayed("FIXED", None, len(trace.operations))
     machine = MACHINES[trace.machine]
-    handler = _DivergenceHandler(trace, _level(trace, level))
+    handler = _DivergenceHandler(trace, level_of(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep(subjects, scratch, releases=releases, on_divergence=handler)
@@ -183,7 +183,7 @@ class _DivergenceHandler:
         return None
 
 
-def _level(trace: Trace, level: Level | None) -> Level:
+def level_of(trace: Trace, level: Level | None) -> Level:
     """Return the given level, or else the level at which the trace was recorded; older traces have none."""
     recorded = trace.provenance.get("level")
     return level or ("must" if recorded == "must" else "api" if recorded == "api" else "observed")

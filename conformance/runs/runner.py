@@ -15,8 +15,8 @@ from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
 from conformance.clauses.machines import FILE_MACHINES
-from conformance.errors import CoverageError
-from conformance.events import Result, RunFinished, RunStarted
+from conformance.errors import CoverageError, ToolError
+from conformance.events import Diverged, Result, RunFinished, RunStarted
 from conformance.expectations import ExpectationTracker, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import exit_process, watch_steps
@@ -38,7 +38,7 @@ from conformance.subjects import load_subjects
 
 if TYPE_CHECKING:
     from conformance.errors import NotDrivenError
-    from conformance.events import Sink
+    from conformance.events import Event, Sink
     from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep.watchdog import Hang
     from conformance.runs.chunk_workers import ChunkWorkers
@@ -80,6 +80,20 @@ def run(
 
     with watch_steps(step_limit(plan.step_timeout, plan.max_time), give_up):
         return its.carry_out()
+
+
+def divergences_of(plan: Plan) -> list[Diverged]:
+    """Execute a plan, and return its divergences whatever is expected, shrunk and saved.
+
+    Raises:
+        ToolError: The plan cannot be executed, or nothing diverges.
+    """
+    events: list[Event] = []
+    with scratch_directory() as nothing_expected:
+        run(replace(plan, expectations=nothing_expected), events.append)
+    if found := [event for event in events if isinstance(event, Diverged)]:
+        return found
+    raise ToolError("the divergence did not come again, so its trace was not shrunk")
 
 
 class _Runner:

@@ -104,7 +104,7 @@ class ServerRun:
         return late
 
     def run_examples(self, bound: type[Any], is_over: Callable[[], bool]) -> None:
-        """Run the examples of a bound machine in chunks, each with its own seed.
+        """Run the examples of a bound machine in chunks, each with its own seed, or the trace of the plan instead.
 
         Args:
             bound: The machine, bound to a lockstep.
@@ -115,6 +115,12 @@ class ServerRun:
             ClientError, BrokerError: The server does not respond any more.
         """
         self._begun = time.monotonic()
+        if self.plan.trace is not None:
+            example = bound()
+            for operation in self.plan.trace.operations:
+                example.lockstep.perform(operation)
+            example.teardown()
+            return
         how = replace(self.plan.profile, steps=self.amount.steps).settings(CHUNK)
         for done in range(0, self.amount.examples, CHUNK):
             if done and is_over():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,21 @@ def test_a_gate_finds_every_divergence_and_shrinks_none(typed):
     for words in (("--no-shrink",), ("--no-shrink", "--max-shrink-time", 9)):
         (told,) = json.loads(typed(*command, "--kafka", "4.4.0", *words).stdout)["divergences"]
         assert told["shrinking"] == "not shrunk"
+
+
+def test_a_trace_of_a_gate_is_shrunk_later(typed):
+    """The shrunk trace is what the run itself finds, and stands next to the trace of the gate."""
+    command = ("-i", "mutant:starts-over-after-a-resize", "--kafka", "4.4.0")
+    examples = ("--machine", "offset", "--max-examples", 20, "-j", 1, "--report", "out")
+    (long,) = json.loads(typed("run", *command, *examples, "--no-shrink", "--json").stdout)["divergences"]
+    done = typed("replay", long["trace"], *command, "--shrink", "--json")
+    document = json.loads(done.stdout)
+    (short,) = document["shrunk"]
+    assert (done.returncode, document["verdict"], short["shrinking"]) == (1, "FAILED", "minimal")
+    assert len(short["steps"]) < len(long["steps"])
+    assert (short["clause"], short["signature"]) == (long["clause"], long["signature"])
+    assert Path(short["trace"]).parent == Path(long["trace"]).parent
+    told = typed("replay", short["trace"], *command, "--shrink")
+    assert (told.returncode, f"\nshrunk to {len(short['steps'])} steps (minimal)\n" in told.stdout) == (1, True)
+    fixed = typed("replay", short["trace"], "-i", "mutant:remembers-too-much", "--kafka", "4.4.0", "--shrink", "--json")
+    assert (fixed.returncode, json.loads(fixed.stdout)["shrunk"]) == (0, [])
