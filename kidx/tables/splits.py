@@ -6,8 +6,11 @@ import math
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
 
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX
@@ -31,6 +34,8 @@ OPEN_COST: Final = 64 << 10
 SMALLEST_TASK: Final = 4 << 20
 """Minimum number of bytes of a task, unless ``minPartitions`` requires more tasks."""
 
+HEADERS_APART: Final = 4 << 10
+"""Number of bytes between batches at which a log without an offset index can be cut: Kafka's index interval."""
 
 EARLIER: Final = 64
 """Number of earlier segments that a split remembers at least; a cleaner rarely merges more of them into one."""
@@ -142,9 +147,9 @@ def plan_range(
 def share_out(splits: Iterable[Split], options: ReadOptions, counter: Counter) -> list[list[Split]]:
     """Divide splits into tasks: cut large splits and combine small ones."""
     splits = list(splits)
-    target = task_bytes(sum(split.size + OPEN_COST for split in splits), options)
-    parts = (part for split in splits for part in _cut(split, target, options, counter))
-    return pack((part for part in parts if part.ranges is None or part.size), target)
+    total = sum(split.size + OPEN_COST for split in splits)
+    parts = (part for split in splits for part in _cut(split, _even_share(total, options), options, counter))
+    return pack((part for part in parts if part.ranges is None or part.size), task_bytes(total, options))
 
 
 def plan_again(split: Split, *, committed: bool, use_indexes: bool = True) -> tuple[list[Split], str]:
@@ -214,10 +219,13 @@ def plan_segments(options: ReadOptions, predicates: Predicates) -> list[list[Spl
 
 def task_bytes(total: int, options: ReadOptions) -> int:
     """Return the number of bytes that a task should read."""
+    return min(options.max_partition_bytes, _even_share(total, options))
+
+
+def _even_share(total: int, options: ReadOptions) -> int:
     if options.min_partitions is not None:
-        return max(1, min(options.max_partition_bytes, -(-total // options.min_partitions)))
-    even = -(-total // (os.cpu_count() or 1))
-    return min(options.max_partition_bytes, max(even, SMALLEST_TASK))
+        return max(1, -(-total // options.min_partitions))
+    return max(-(-total // (os.cpu_count() or 1)), SMALLEST_TASK)
 
 
 def pack(splits: Iterable[Split], target: int) -> list[list[Split]]:
@@ -381,13 +389,23 @@ def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counte
     return replace(split, start=start, end=max(start, min(segment.size if end is None else end, segment.size)))
 
 
-def _cut(split: Split, target: int, options: ReadOptions, counter: Counter) -> Iterator[Split]:
-    """Yield a split in parts of about ``target`` bytes, cut at the batches that the offset index names."""
-    tolerated = target if options.min_partitions is not None else target + target // 2
-    if split.size <= tolerated or not options.use_indexes:
+def _cut(split: Split, even: int, options: ReadOptions, counter: Counter) -> Iterator[Split]:
+    """Yield a split in parts, cut at the batches that the offset index names, or else at batches of the log.
+
+    Finding the batches of a log costs the driver one read of it, so a log without an index is only cut to give all
+    tasks an even share, not to ``maxPartitionBytes``; and in an object store it is not cut.
+    """
+    tolerance = 1 if options.min_partitions is not None else 1.5
+    target = min(options.max_partition_bytes, even)
+    if split.size <= target * tolerance or not options.use_indexes:
         yield split
         return
     entries = read_offset_index(split.segment, counter)
+    if not len(entries.offsets):
+        if split.size <= even * tolerance or not split.segment.store.is_local:
+            yield split
+            return
+        target, entries = even, _entries_of_log(split, counter)
     rest = split
     parts = (split.end - split.start) / target
     # The minimum applies to the whole query, so the number of parts is rounded up.
@@ -400,6 +418,20 @@ def _cut(split: Split, target: int, options: ReadOptions, counter: Counter) -> I
         yield replace(rest, end=position, end_offset=min(offset, split.stop_offset), exact_end=True)
         rest = replace(rest, start=position, first_offset=max(offset, split.first_offset), is_continuation=True)
     yield rest
+
+
+def _entries_of_log(split: Split, counter: Counter) -> OffsetEntries:
+    """Return what an offset index with an entry for each :data:`HEADERS_APART` bytes would have; up to a corruption."""
+    found: list[tuple[int, int]] = []
+    segment = split.segment
+    with suppress(KidxError, FileNotFoundError), segment.store.open(segment.file("log")) as reader:
+        walk = BatchWalk(reader, split.start, split.end, source=segment.name, wanted=lambda _: False)
+        for position, batch, _ in walk:
+            if position - (found[-1][1] if found else split.start) >= HEADERS_APART:
+                found.append((batch.last_offset, position))
+        counter.log_bytes += reader.bytes_read
+    offsets, positions = np.array(found, np.int64).reshape(-1, 2).T
+    return OffsetEntries(offsets, positions)
 
 
 def _cuts(split: Split, entries: OffsetEntries, parts: int, counter: Counter) -> Iterator[tuple[int, int]]:

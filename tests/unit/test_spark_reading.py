@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -202,3 +203,44 @@ def test_without_indexes_aborted_transactions_are_found_in_the_log(tmp_path, dam
             path.write_bytes(bytes(path.stat().st_size) if damage == "zeros" else b"")
     assert set(committed()) > set(right)
     assert committed(useIndexes="false") == right
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("index", [None, b""])
+def test_a_segment_without_its_index_is_cut_at_batches_of_the_log(tmp_path, index, wrapped):
+    more = {"magic": 1, "codec": Codec.GZIP} if wrapped else {"partition_leader_epoch": 0}
+    # The value of a record has what looks like batches.
+    decoys = build_batch([SimpleRecord(1, b"k", b"v")] * 3, base_offset=0) * 4
+    batches = [
+        build_batch(
+            [SimpleRecord(1, b"k", np.random.default_rng(n).bytes(6000) + decoys)] * 5, base_offset=5 * n, **more
+        )
+        for n in range(80)
+    ]
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    for base, part in ((0, batches[:40]), (200, batches[40:])):
+        (directory / f"{base:020d}.log").write_bytes(b"".join(part))
+        if index is not None:
+            (directory / f"{base:020d}.index").write_bytes(index)
+
+    def tasks(path=tmp_path, **options):
+        asked = read_options({"path": str(path)} | options)
+        return plan_splits(asked, Predicates(), Counter())
+
+    planned = tasks(minPartitions="6")
+    sizes = [sum(split.size for split in task) for task in planned]
+    assert len(sizes) >= 6
+    assert max(sizes) < 3 * min(sizes)
+    assert [split.is_continuation for task in planned for split in task].count(True) >= 4
+    assert [row["offset"] for row in rows(tmp_path, minPartitions="6")] == list(range(400))
+    # One read of the log in the driver only gives all tasks a share, as there are enough of them otherwise.
+    assert len(tasks(minPartitions="2", maxPartitionBytes="20000")) == 2
+    log = directory / f"{200:020d}.log"
+    content = bytearray(log.read_bytes())
+    position = sum(map(len, batches[40:60]))
+    content[position : position + 12] = bytes(12)
+    log.write_bytes(content)
+    found = rows(tmp_path, minPartitions="6")
+    assert [row["offset"] for row in found if isinstance(row, dict)] == list(range(300))
+    assert [f"{log.name} at byte {position}" in row for row in found if isinstance(row, str)] == [True]
