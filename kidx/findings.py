@@ -133,6 +133,10 @@ class Fault(StrEnum):
         return next(clause for part, clause in self._clause.items() if part in file)
 
 
+LOSSES: Final = frozenset({Fault.LOST_BEGINNING, Fault.END_BELOW_RECOVERY_POINT, Fault.END_BELOW_HIGH_WATERMARK})
+"""Kinds of remarks about records that are lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Row of the table: a fault of a file, or a remark.

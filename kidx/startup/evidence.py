@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import EPOCHS, LOG
-from kidx.findings import HARMLESS, Fault
+from kidx.findings import HARMLESS, LOSSES, Fault
 from kidx.startup.answers import PartitionStart
 from kidx.startup.remedies import MISPLACED
 
@@ -26,8 +26,6 @@ a tenth of a second of a processor, and a broker that was killed can have ten th
 """
 DELETED: Final = ".deleted"
 """Last suffix of a file that a start deletes, without another effect."""
-_OF_LOSSES: Final = frozenset({Fault.LOST_BEGINNING, Fault.END_BELOW_RECOVERY_POINT, Fault.END_BELOW_HIGH_WATERMARK})
-"""Remarks about records that are lost."""
 
 
 def doubted(result: Verification, clean: Mapping[Path, bool]) -> tuple[Path, ...]:
@@ -58,7 +56,7 @@ def already_lost(result: Verification) -> dict[Path, str]:
     return {
         _partition_of(finding): finding.message
         for finding in result.findings
-        if finding.verdict in HARMLESS and finding.kind in _OF_LOSSES
+        if finding.verdict in HARMLESS and finding.kind in LOSSES
     }
 
 

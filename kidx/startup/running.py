@@ -528,8 +528,7 @@ def _of_swaps(log_files: LogFiles, ran: Ran) -> str:
         "before the start, move the copy out, without which the log has as many records": [
             move_out(directory / name) for name in swaps
         ],
-        "before the start, put the copy in the place of the segments that it replaces; a start rebuilds its index "
-        "files": [
+        "before the start, let the copy replace its segments; a start rebuilds its index files": [
             *(move_out(directory / name) for name in [*covered, *(name for name in swaps if name not in logs)]),
             *(rename(directory / name, name.removesuffix(SWAP)) for name in logs),
         ],

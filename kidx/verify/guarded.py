@@ -2,8 +2,8 @@
 
 A broker may write while its files are read. For example, retention deletes a segment, compaction replaces several
 segments by one, or a checkpoint is newer than the log. Then each file is sound, but the files contradict each other.
-A fault is therefore reported only if none of the files has changed since it was read, or if a second verification
-finds the same fault.
+A fault, or a loss of records, is therefore reported only if none of the files has changed since it was read, or if a
+second verification finds the same.
 
 That is not enough for files that a broker has open, which it also changes in several steps, through mappings that do
 not change the time of the file. It creates an index file empty, and preallocates it afterwards. After a truncation,
@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kidx.discovery import INDEX_SUFFIXES, discover
 from kidx.files import signature_of
-from kidx.findings import HARMLESS, Fault, Finding
+from kidx.findings import HARMLESS, LOSSES, Fault, Finding
 from kidx.rebuild.lock import lock_owner, log_directories_of
+from kidx.verify.identity import identified_as_before
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds before each further verification."""
+
+_CONFIRMED: Final = LOSSES | {Fault.END_TRUNCATED, Fault.ORPHAN}
+"""Remarks that records are lost, or may be, which follow from several files: they are confirmed as faults are."""
 
 VerifySegment = Callable[[Any], SegmentVerdict]
 """Function that receives a segment and returns its verdict."""
@@ -117,6 +121,7 @@ def _state_of(partition: Partition) -> _Seen | None:
     found = next((each for each in discover([partition.directory]).partitions if each.complete), None)
     if found is None or found.directory != partition.directory:
         return None
+    found = identified_as_before(found, partition)
     return _Seen(found, tuple(signature_of(segment.paths) for segment in found.segments), _epochs(found))
 
 
@@ -135,12 +140,12 @@ def _key(finding: Finding) -> _Key:
 
 def _faults(verdict: PartitionVerdict) -> set[_Key]:
     """Return the faults, comparable between verifications; a bad verdict without a finding is a fault, too."""
-    found = {_key(finding) for finding in verdict.findings if finding.verdict not in HARMLESS}
+    found = {_key(each) for each in verdict.findings if each.verdict not in HARMLESS or each.kind in _CONFIRMED}
     return found | {(file.path, file.verdict) for file in verdict.files if file.verdict not in HARMLESS}
 
 
 def _uncertain(verdict: PartitionVerdict, agreed: set[_Key], open_files: set[str]) -> PartitionVerdict:
-    """Return the verdict in which faults are *changing*, which is harmless, unless they are certain.
+    """Return the verdict in which faults are *changing*, which is harmless, and losses are not said, unless certain.
 
     Args:
         verdict: the last verdict.
@@ -156,6 +161,7 @@ def _uncertain(verdict: PartitionVerdict, agreed: set[_Key], open_files: set[str
         if finding.verdict in HARMLESS or is_certain(_key(finding), finding.path)
         else dataclasses.replace(finding, verdict="changing")
         for finding in verdict.findings
+        if finding.verdict not in HARMLESS or finding.kind not in _CONFIRMED or _key(finding) in agreed
     )
     sure = {finding.path for finding in findings if finding.verdict not in HARMLESS}
     unsure = {finding.path for finding in findings if finding.verdict == "changing"}
@@ -218,9 +224,8 @@ def guarded_partition(
     options: dict[str, Any] = {"release": release, "index_interval_bytes": index_interval_bytes}
     try:
         if living:
-            return verify_living(
-                partition, verdicts, verify_one=partial(guarded_segment, records=records, **options), **options
-            )
+            verify_one = partial(guarded_segment, records=records, **options)
+            return verify_living(partition, verdicts, verify_one=verify_one, **options)
         return verify_partition(partition, verdicts, **options)
     except Exception as error:  # noqa: BLE001 -- as above
         at = partition.topic, partition.partition, None

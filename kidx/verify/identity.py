@@ -71,6 +71,24 @@ def _identified(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) 
     )
 
 
+def identified_as_before(partition: Partition, known: Partition) -> Partition:
+    """Return a partition that was discovered again, with what KRaft's metadata said about it at first.
+
+    A checkpoint that has another offset now was written since, and is not of an earlier topic.
+    """
+    now = {RECOVERY_POINTS: partition.recovery_point, HIGH_WATERMARKS: partition.high_watermark}
+    earlier = {name: offset for name, offset in known.earlier if now[name] == offset}
+    return replace(
+        partition,
+        recovery_point=None if RECOVERY_POINTS in earlier else partition.recovery_point,
+        high_watermark=None if HIGH_WATERMARKS in earlier else partition.high_watermark,
+        earlier=tuple(earlier.items()),
+        may_have_gaps=known.may_have_gaps,
+        is_replicated=known.is_replicated,
+        is_tiered=known.is_tiered,
+    )
+
+
 def _cluster_of(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) -> ClusterMetadata | None:
     """Return the metadata that have the topic of a partition, those in its own log directory first."""
     topic_id = topic_id_in(partition.directory)

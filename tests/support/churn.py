@@ -27,8 +27,10 @@ from busy_broker import start_again
 from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.client import ClientError
 from conformance.kafka.client.library import request_class
+from kidx.findings import HARMLESS
 from kidx.records import build_batch
 from kidx.startup import predict
+from kidx.startup.evidence import already_lost
 from kidx.verify import verify_paths
 
 if TYPE_CHECKING:
@@ -309,16 +311,23 @@ def _look(home: Path, state: str, result: Churned, evidence: Path | None) -> Ver
     result.seen["partitions"] += found.partitions
     result.seen["skipped"] += len(found.left_out)
     result.seen["changing"] += sum(file.verdict == "changing" for file in found.files)
-    for finding in found.faults():
+    for finding in (*found.faults(), *_losses(found)):
         result.faults.append((result.looks, state, finding))
     if evidence is not None:
-        for directory in {Path(finding.path).parent for finding in found.faults()}:
+        places = {Path(finding.path).parent for finding in found.faults()} | set(already_lost(found))
+        for directory in places:
             target = evidence / f"{result.release}-{result.looks}" / directory.parent.name
             with contextlib.suppress(OSError, shutil.Error):
                 shutil.copytree(directory, target / directory.name)
                 for checkpoint in directory.parent.glob("*-checkpoint"):
                     shutil.copy(checkpoint, target)
     return found
+
+
+def _losses(found: Verification) -> list[Finding]:
+    """Return the remarks that say that a log has lost records: the load loses none, but deletes many."""
+    lost = already_lost(found)
+    return [each for each in found.findings if each.verdict in HARMLESS and each.message in lost.values()]
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from kidx.discovery import discover
+from kidx.findings import LOSSES, Fault
 from kidx.verify import guarded as looking_again
 from kidx.verify import verify_segment
 from kidx.verify.guarded import guarded_partition, verify_living
+from kidx.verify.partition import verify_partition
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.4.0"
 
@@ -143,3 +146,39 @@ def test_segments_that_a_killed_broker_did_not_swap_in_are_verified(partition):
     swap.write_bytes(content)
     verdict = verify_living(found, [verify_segment(segment) for segment in found.segments])
     assert swap.name in {Path(finding.path).name for finding in faults(verdict)}
+
+
+def test_a_checkpoint_that_is_written_after_a_roll_is_no_loss(partition):
+    """The broker rolled after the segments were listed, and before the checkpoint was read."""
+    end = max(verify_segment(segment).end_offset for segment in partition.segments)
+    (partition.directory.parent / "recovery-point-offset-checkpoint").write_text(f"0\n1\ncreate-time 0 {end}\n")
+    seen = dataclasses.replace(partition, segments=partition.segments[:-1], recovery_point=end)
+    verdicts = [verify_segment(segment) for segment in seen.segments]
+    assert Fault.END_BELOW_RECOVERY_POINT in {each.kind for each in verify_partition(seen, verdicts).findings}
+    assert not {each.kind for each in verify_living(seen, verdicts).findings} & LOSSES
+
+
+def test_a_loss_that_is_there_at_the_second_look_is_said(partition):
+    for path in partition.segments[-1].paths:
+        path.unlink(missing_ok=True)
+    (partition.directory.parent / "recovery-point-offset-checkpoint").write_text("0\n1\ncreate-time 0 999\n")
+    (found,) = discover([partition.directory.parent]).partitions
+    verdicts = [verify_segment(segment) for segment in found.segments]
+    found.segments[0].path(".index").touch()  # a change, so that a second look is made
+    assert Fault.END_BELOW_RECOVERY_POINT in {each.kind for each in verify_living(found, verdicts).findings}
+
+
+@pytest.mark.parametrize("is_written_since", [False, True])
+def test_a_second_look_knows_the_topic(is_written_since, partition):
+    """A checkpoint of an earlier topic is no loss, whatever else is wrong."""
+    path = partition.directory.parent / "replication-offset-checkpoint"
+    path.write_text(f"0\n1\ncreate-time 0 {888 if is_written_since else 999}\n")
+    known = dataclasses.replace(partition, high_watermark=None, earlier=((path.name, 999),))
+    os.truncate(partition.segments[0].path(".index"), 11)
+    verdict = verify_living(known, [verify_segment(segment) for segment in known.segments])
+    assert faults(verdict)
+    kinds = {each.kind for each in verdict.findings}
+    assert (Fault.END_BELOW_HIGH_WATERMARK in kinds, Fault.EARLIER_TOPIC in kinds) == (
+        is_written_since,
+        not is_written_since,
+    )

@@ -318,7 +318,7 @@ def test_the_only_copy_named_swap_gets_its_index_files_by_a_command(index, data)
         if index is not None:
             path.with_suffix(f"{suffix}.swap").write_bytes(index)
     (harm,) = started(data).later
-    assert (harm.effect, harm.remedy[:54]) == ("indexes", "before the start, put the copy in the place of the seg")
+    assert (harm.effect, harm.remedy[:46]) == ("indexes", "before the start, let the copy replace its seg")
     subprocess.run(["sh", "-c", harm.remedy.partition("files: ")[2]], check=True)
     found = started(data)
     assert (found.starts, found.later, path.exists()) == (True, (), True)
