@@ -9,7 +9,6 @@ import typer
 from conformance.commands import (
     clauses,
     cluster,
-    corrupt,
     damage,
     diff,
     exhaustive,
@@ -31,6 +30,7 @@ from conformance.commands import (
     tiers,
     vectors,
 )
+from conformance.studies.index_corruption.study import CORRUPT
 from conformance.studies.interleave.study import INTERLEAVE
 from conformance.studies.power_loss.study import POWER_LOSS
 from kidx.commands import manual
@@ -58,7 +58,7 @@ _COMMANDS: Final[Panels] = {
     "Kafka's releases": {
         "diff": diff.diff_command,
         "damage": damage.damage_command,
-        "corrupt": corrupt.corrupt_command,
+        CORRUPT.name: study.command_of(CORRUPT),
         POWER_LOSS.name: study.command_of(POWER_LOSS),
         INTERLEAVE.name: study.command_of(INTERLEAVE),
         "cluster": cluster.cluster_command,

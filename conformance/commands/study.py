@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, get_args, get_type_hints
 
@@ -14,15 +18,21 @@ import typer
 
 from conformance.commands.options import (
     AllowIncompleteOption,
+    BrokerChoice,
+    BrokerOption,
     JsonOption,
+    QuietOption,
     ReleaseOption,
     echo,
     resolve_releases,
     state_directory,
 )
+from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
+from conformance.events import Event, Result, RunFinished, RunStarted
 from conformance.kafka.progress import show_progress
 from conformance.operations import Json
+from conformance.report.ndjson import NdjsonWriter
 from conformance.runs.reproducers import write_text
 from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
@@ -45,6 +55,7 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
 
     def command(
         kafka: ReleaseOption = None,
+        broker: BrokerOption = BrokerChoice.auto,
         machine: Any = None,
         seed: SeedOption = 0,
         max_examples: Any = None,
@@ -57,6 +68,7 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         jobs: JobsOption = None,
         allow_incomplete: AllowIncompleteOption = False,
         as_json: JsonOption = False,
+        quiet: QuietOption = False,
         **own: Any,
     ) -> int:
         if export is not None and replay is None:
@@ -67,30 +79,47 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         if planted:
             return _planted(study, planted, options, markdown, as_json=as_json)
         # Finding the smallest case of each finding takes time, so JSON alone comes without.
-        saves = report is not None or not as_json or study.saves_with_json
+        saves = "replay" in study.takes and (report is not None or not as_json or study.saves_with_json)
         directory = (report or state_directory()) / "traces" if saves else None
-        request = Request(_machines(study, machine), seed, max_examples, max_time, directory, options.own)
+        told: dict[str, Any] = {} if quiet or as_json else {"show": echo}
+        machines = _machines(study, machine)
+        request = Request(machines, seed, max_examples, max_time, directory, options.own, broker.value, **told)
         releases = resolve_releases(kafka)
-        rows, gaps = _search(study, request, releases, jobs or usable_cpus(), as_json=as_json)
-        wrong = [clause for row in rows for clause in study.wrong(row)]
+        workers = (jobs or usable_cpus()) if "jobs" in study.takes else 1
+        started, now = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+        with ExitStack() as stack:
+            writes = report is not None and study.report
+            write = stack.enter_context(NdjsonWriter(report)) if writes else _ignored
+            versions, shape = {"kidx": version("kidx")}, ("", "observed", seed)
+            write(RunStarted(releases, (study.implementation,), machines, *shape, versions, now))
+            rows, gaps, steps = _search(study, request, releases, workers, write, as_json=as_json)
+            new = [clause for row in rows for clause in study.wrong(row)].count(None)
+            found = {row["machine"] for row in rows} if machine else set()
+            absent = [name for name in machine or () if not gaps and name not in found]
+            idle = tuple(f"{name} does not apply to Kafka {', '.join(releases)}" for name in absent)
+            compared = Comparison(sum(map(study.count, rows)), new, gaps=gaps, idle=idle)
+            write(RunFinished(compared.conclusion, steps, time.monotonic() - started))
         if markdown is not None:
             write_text(markdown, study.page(rows, options.command(study)))
+        if writes:
+            made_by = f"Made by `{options._replace(kafka=list(releases)).command(study)}` with kidx {version('kidx')}."
+            page = f"# {study.title}\n\n{made_by}\n\n{study.page(rows, '')}"
+            figures = json.dumps(rows, indent=1) + "\n"
+            write_texts({report / f"{study.report}.md": page, report / f"{study.report}.json": figures})
         if as_json:
-            typer.echo(json.dumps(rows))
+            named = {"verdict": compared.conclusion, study.rows_name: rows}
+            typer.echo(json.dumps(named if study.rows_name else rows))
         else:
-            echo(study.verdict(wrong.count(None), study.total(rows)))
-        seen, asked = {row["machine"] for row in rows}, ", ".join(releases)
-        absent = [f"{name} does not apply to Kafka {asked}" for name in machine or () if not gaps and name not in seen]
-        compared = Comparison(sum(map(study.count, rows)), wrong.count(None), gaps=gaps, idle=tuple(absent))
+            echo(study.conclusion(rows), nl=False)
         return compared.settle(allow_incomplete=allow_incomplete)
 
     command.__doc__ = study.help
     shown = get_type_hints(command, include_extras=True) | _options(study)
-    absent = {"own"} | ({"export"} if study.export is None else set()) | (set() if study.planted else {"planted"})
+    absent = ({"export"} if study.export is None else set()) | (set() if study.planted else {"planted"})
     kept = [
         each.replace(annotation=shown[name], default=study.examples if name == "max_examples" else each.default)
         for name, each in inspect.signature(command).parameters.items()
-        if name not in absent
+        if name in study.takes and name not in absent
     ]
     for each in msgspec.structs.fields(study.options):
         kind, meta = get_args(each.type)
@@ -113,15 +142,17 @@ class _Options(NamedTuple):
     def command(self, study: Study[Any, Any, Any, Any], *more: str) -> str:
         """Return the command that writes the same page."""
         words = [f"conformance {study.name}", *more, *(f"--kafka {name}" for name in self.kafka or ())]
-        words += [*(f"--machine {name}" for name in self.machine or ()), f"--seed {self.seed}"]
-        if self.examples != study.examples:
+        words += (f"--machine {name}" for name in self.machine or ())
+        if "seed" in study.takes:
+            words.append(f"--seed {self.seed}")
+        if self.examples not in (None, study.examples):
             words.append(f"--max-examples {self.examples}")
         if self.seconds is not None:
             words.append(f"--max-time {self.seconds:g}")
         for field in msgspec.structs.fields(study.options):
             if (value := getattr(self.own, field.name)) != field.default:
                 words.append(f"--{field.name.replace('_', '-')} {value:g}")
-        return " ".join([*words, "--markdown FILE"])
+        return " ".join(words + ["--markdown FILE"] * ("markdown" in study.takes))
 
 
 def _machines(study: Study[Any, Any, Any, Any], names: list[str] | None) -> tuple[str, ...]:
@@ -138,13 +169,23 @@ def _machines(study: Study[Any, Any, Any, Any], names: list[str] | None) -> tupl
 
 
 def _search(
-    study: Study[Any, Any, Any, Any], request: Request, releases: Sequence[str], jobs: int, *, as_json: bool
-) -> tuple[list[Json], tuple[str, ...]]:
-    """Search the releases and print each; return the rows, and what is missing."""
-    rows, gaps = list[Json](), list[str]()
+    study: Study[Any, Any, Any, Any],
+    request: Request,
+    releases: Sequence[str],
+    jobs: int,
+    write: Callable[[Event], None],
+    *,
+    as_json: bool,
+) -> tuple[list[Json], tuple[str, ...], int]:
+    """Search the releases and print each; return the rows, what is missing, and the number of steps of the events."""
+    rows, gaps, steps, started = list[Json](), list[str](), 0, time.monotonic()
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         for found in search_releases(study, request, releases, scratch, jobs, progress):
             rows += [row | {"release": found.release} for row in found.rows]
+            for event in study.events(found.release, found.rows, time.monotonic() - started):
+                write(event)
+                steps += event.steps if isinstance(event, Result) else 0
+            started = time.monotonic()
             if found.is_cut:
                 gaps.append(f"the search of Kafka {found.release} ended early (--max-time)")
             if not as_json and found.release != found.same:
@@ -152,7 +193,11 @@ def _search(
             elif not as_json:
                 for line in study.shown(found.release, found.rows):
                     echo(line)
-    return rows, tuple(gaps)
+    return rows, tuple(gaps), steps
+
+
+def _ignored(event: Event) -> None:
+    """Ignore an event, without a report."""
 
 
 def _options(study: Study[Any, Any, Any, Any]) -> dict[str, Any]:
@@ -179,8 +224,12 @@ def _options(study: Study[Any, Any, Any, Any]) -> dict[str, Any]:
         "export": Annotated[
             Path | None, typer.Option(metavar="FILE", help="With --replay: also write a stand-alone JUnit test, .java.")
         ],
-        "report": Annotated[Path | None, typer.Option(metavar="DIR", help=f"Write {study.file_stem}s here.")],
+        "report": Annotated[Path | None, typer.Option(metavar="DIR", help=f"Write {_written(study)} here.")],
     }
+
+
+def _written(study: Study[Any, Any, Any, Any]) -> str:
+    return f"{study.report}.md, {study.report}.json and events.ndjson" if study.report else f"{study.file_stem}s"
 
 
 def _replay(study: Study[Any, Any, Any, Any], path: Path, export: Path | None, *, as_json: bool) -> int:

@@ -24,12 +24,14 @@ import msgspec
 
 from conformance.clauses import load_clauses
 from conformance.errors import ToolError
+from conformance.events import Measured
 from conformance.experiments.json_file import save_json
 from conformance.operations import Json
 from conformance.report.markdown_escape import table
 from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
+    from conformance.events import Event
     from conformance.kafka.jar_fetch import Progress
 
 
@@ -68,6 +70,10 @@ class NoOptions(msgspec.Struct, frozen=True):
     """Options of a study without options."""
 
 
+def _silent(line: str) -> None:
+    """Ignore a line of text."""
+
+
 class Request(NamedTuple):
     """Options of a search.
 
@@ -78,6 +84,8 @@ class Request(NamedTuple):
         seconds: time for each release after which no new case begins; None for no limit.
         directory: directory for a file of each finding; None writes none, and then nothing is shrunk.
         options: the study's own options, see :attr:`Study.options`.
+        broker: place where brokers run, as ``--broker`` names it.
+        show: callback that receives a line of text for each activity of a study that takes long.
     """
 
     machines: tuple[str, ...]
@@ -86,6 +94,8 @@ class Request(NamedTuple):
     seconds: float | None = None
     directory: Path | None = None
     options: Any = NoOptions()
+    broker: Literal["auto", "container", "local"] = "auto"
+    show: Callable[[str], None] = _silent
 
 
 class PlantedDefect(NamedTuple):
@@ -150,6 +160,11 @@ class Study(Generic[Bench, Case, Seen, File]):
     """Machines that only ``--machine`` selects."""
     options: ClassVar[type[msgspec.Struct]] = NoOptions
     """The study's own options: each field has a default, and has its help and limits as ``msgspec.Meta``."""
+    takes: ClassVar[Sequence[str]] = (
+        *("kafka", "machine", "seed", "max_examples", "max_time", "planted", "replay", "export", "report", "markdown"),
+        *("jobs", "allow_incomplete", "as_json"),
+    )
+    """Options of the frame that the command has: a broker's study has ``broker`` and ``quiet``, and no ``jobs``."""
     examples: ClassVar[int | None] = 1
     """Default of ``--max-examples``; None if each machine has its own number."""
     example: ClassVar[str] = "Examples"
@@ -168,6 +183,13 @@ class Study(Generic[Bench, Case, Seen, File]):
     """Release whose classes are changed, if the user names no other."""
     planted_examples: ClassVar[int] = 3
     """Number of examples from each seed in the search for a planted defect."""
+    report: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    rows_name: ClassVar[str] = ""
+    implementation: ClassVar[str] = "jvm"
+    """Stem of the page and the JSON that ``--report`` writes, next to events; empty if it has files of findings only.
+    The others are for such a study: title of the page, name of the results in JSON next to the verdict, and what
+    executes the cases, in events."""
     export: Callable[[File, Path], str] | None = None
     """Function that returns a program that shows a finding; None if ``--replay`` has no ``--export``."""
 
@@ -291,6 +313,21 @@ class Study(Generic[Bench, Case, Seen, File]):
         """Return the last line: how many of the results are wrong and not known."""
         return f"{'NEW' if new else 'nothing new'}: {new} of {count} {self.unit} are wrong and not known"
 
+    def conclusion(self, rows: Sequence[Json]) -> str:
+        """Return the last text: the verdict about all releases."""
+        wrong = [clause for row in rows for clause in self.wrong(row)]
+        return self.verdict(wrong.count(None), self.total(rows)) + "\n"
+
+    def events(
+        self,
+        release: str,
+        rows: Sequence[Json],
+        seconds: float,  # noqa: ARG002 -- of a result
+    ) -> Iterator[Event]:
+        """Yield the events of a release, for the stream in the directory of ``--report``."""
+        new = any(clause is None for row in rows for clause in self.wrong(row))
+        yield Measured(self.title, release, not new, {self.unit: len(rows)})
+
     def replayed(self, bench: Bench, content: File) -> tuple[bool, Json, str]:
         """Execute the case of a file again, and return True if it is wrong, with the answer as JSON and as a text."""
         results = list(self.look(bench, _case(content.seen)))  # type: ignore[attr-defined]  # of Finding
@@ -298,13 +335,13 @@ class Study(Generic[Bench, Case, Seen, File]):
         told: Json = {"wrong": bool(wrong), "seen": msgspec.to_builtins(results)}
         return bool(wrong), told, f"FAILED · {self.named(wrong[0])}" if wrong else "HOLDS"
 
-    def search(self, request: Request, release: str, scratch: Path) -> Search:
+    def search(self, request: Request, release: str, scratch: Path, progress: Progress | None = None) -> Search:
         """Return the JSON results of a release, and True if the time limit ended the search early.
 
         Raises:
             ToolError: Java or a jar is missing, or the study cannot trust its results.
         """
-        bench, results, cut = self.open(release, scratch), list[Seen](), False
+        bench, results, cut = self.open(release, scratch, progress), list[Seen](), False
         end = None if request.seconds is None else time.monotonic() + request.seconds
         for case in self.cases(bench, request):
             cut = end is not None and time.monotonic() > end
@@ -445,7 +482,7 @@ def search_releases(
         done: dict[str, Search] = {}
         for release, digest in digests.items():
             if digest not in done:
-                done[digest] = study.search(request, release, scratch / release)
+                done[digest] = study.search(request, release, scratch / release, progress)
             yield Searched(release, first[digest], *done[digest])
         return
     # The workers must not inherit this process's virtual machine.

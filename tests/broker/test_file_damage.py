@@ -9,13 +9,19 @@ import sys
 import pytest
 
 from conformance import cli
-from conformance.experiments.index_corruption import CASES, Case, Outcome, run_corruption_cases
-from conformance.experiments.index_corruption.corruptions import entries_of
-from conformance.experiments.index_corruption.experiment import OffsetTimestamp, cost_of, oracle_offset, targets_of
-from conformance.experiments.index_corruption.table import format_outcome, markdown, to_json
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import Fetched, OffsetResult, first_record
+from conformance.studies.index_corruption.cases import CASES, Case, corrupt, entries_of
+from conformance.studies.index_corruption.experiment import (
+    CaseResult,
+    OffsetTimestamp,
+    cost_of,
+    oracle_offset,
+    run_corruption_cases,
+    targets_of,
+)
+from conformance.studies.index_corruption.study import CORRUPT, format_result, markdown
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
 
@@ -49,20 +55,20 @@ def test_a_broker_treats_corrupt_files_as_predicted_and_a_wrong_rule_is_detected
         cases = (DELETED_INDEX, DELETED_TIMES, STALE, DELETED_INDEX)
         *outcomes, wrong = run_corruption_cases(broker, cases, report=said.append, reference=_WrongOnce)
     assert [outcome.differences for outcome in outcomes] == [(), (), ()]
-    by_case = {outcome.case: outcome for outcome in outcomes}
-    assert by_case[DELETED_INDEX].repair == "rebuilt"
-    assert by_case[DELETED_INDEX].cost.wrong == by_case[DELETED_INDEX].bad_fetches == 0
-    assert by_case[DELETED_TIMES].repair == "emptied"
-    assert by_case[DELETED_TIMES].cost.missed == 24  # all of the segment
-    assert by_case[STALE].repair == "kept"
-    assert by_case[STALE].cost.missed > 0
+    deleted_index, deleted_times, stale = outcomes
+    assert deleted_index.repair == "rebuilt"
+    assert deleted_index.wrong == deleted_index.bad_fetches == 0
+    assert deleted_times.repair == "emptied"
+    assert deleted_times.missed == 24  # all of the segment
+    assert stale.repair == "kept"
+    assert stale.missed > 0
     assert {outcome.appends for outcome in outcomes} == {"ok"}
     assert said[-1] == f"{KRAFT}: clean: 2 of 4 cases return wrong offsets"
     assert not wrong.as_predicted
     assert "target" in wrong.differences[0]
-    table = markdown([*outcomes, wrong])
+    table = markdown([CORRUPT.row(KRAFT, each, None) for each in (*outcomes, wrong)])
     assert "emptied, missed 24" in table
-    assert json.loads(json.dumps(to_json(outcomes)))[1]["missed"] == 24
+    assert json.loads(json.dumps(CORRUPT.row(KRAFT, outcomes[1], None)))["missed"] == 24
 
 
 # -- without a broker ------------------------------------------------------------------------------------------------
@@ -110,7 +116,7 @@ def test_every_damage_changes_its_file_and_no_other(case, tmp_path):
     for path, content in files.items():
         path.write_bytes(content)
     hit = case.file(tmp_path)
-    case.apply(tmp_path)
+    corrupt(hit, case.corruption)
     assert hit.stem == f"{100 if case.place == 'active' else 0:020d}"
     for path, content in files.items():
         assert (not path.exists() or path.read_bytes() != content) == (path == hit), path
@@ -132,8 +138,12 @@ def test_a_consumer_reads_the_first_matching_record_and_no_corrupt_batch():
 
 
 def test_a_partition_that_does_not_load_is_reported():
-    assert format_outcome(Outcome(KRAFT, STALE, broker_starts=False)) == "does not start"
-    assert format_outcome(Outcome(KRAFT, STALE, broker_starts=True, appends="UNKNOWN")) == "kept, appends: UNKNOWN"
+    offline, failing = (
+        CaseResult(KRAFT, *STALE, broker_starts=False),
+        CaseResult(KRAFT, *STALE, True, appends="UNKNOWN"),
+    )
+    rows = [CORRUPT.row(KRAFT, each, None) for each in (offline, failing)]
+    assert [format_result(row) for row in rows] == ["does not start", "kept, appends: UNKNOWN"]
 
 
 def test_bad_arguments_are_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance.experiments.index_corruption import corruptions
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.workload import EPOCH_MS, grid, topic_config
+from conformance.studies.index_corruption.cases import corrupt
 from kidx.dialect import dialect_of
 from kidx.records import build_batch
 
@@ -82,12 +82,12 @@ def contents(broker, stamps):
 def damage(data):
     """Apply seven kinds of corruption in twelve partitions; return the corrupt files."""
     kinds = (
-        corruptions.delete,
-        corruptions.empty,
-        corruptions.cut_within,
-        corruptions.fill_with_zeros,
-        corruptions.flip_bit,
-        corruptions.shift_timestamps_back,
+        "deleted",
+        "emptied",
+        "cut within an entry",
+        "filled with zeros",
+        "low bit flipped",
+        "stale timestamps",
         _of_another_segment,
     )
     hit = []
@@ -96,11 +96,13 @@ def damage(data):
         assert len(logs) > 3
         for each, kind in enumerate((kinds[number % 7], kinds[(number + 3) % 7])):
             log = logs[(number + each) % (len(logs) - 1)]
-            suffix = ".timeindex" if kind is corruptions.shift_timestamps_back or (number + each) % 2 else ".index"
-            size = corruptions.TIME_ENTRY if suffix == ".timeindex" else corruptions.OFFSET_ENTRY
-            kind(log.with_suffix(suffix), size)
+            suffix = ".timeindex" if kind == "stale timestamps" or (number + each) % 2 else ".index"
+            if kind is _of_another_segment:
+                kind(log.with_suffix(suffix))
+            else:
+                corrupt(log.with_suffix(suffix), kind)
             hit.append(log.with_suffix(suffix))
-        corruptions.cut(logs[-1].with_suffix(".timeindex"), corruptions.TIME_ENTRY)  # of the active segment
+        corrupt(logs[-1].with_suffix(".timeindex"), "cut in half")  # of the active segment
         hit.append(logs[-1].with_suffix(".timeindex"))
     aborted = [path for path in sorted((data / f"{ABORTS}-0").glob("*.txnindex")) if path.stat().st_size]
     assert len(aborted) > 1
@@ -109,8 +111,7 @@ def damage(data):
     return [*hit, aborted[0], aborted[-1]]
 
 
-def _of_another_segment(path, size):
-    del size
+def _of_another_segment(path):
     other = next(each for each in sorted(path.parent.glob(f"*{path.suffix}")) if each != path)
     shutil.copy(other, path)
 

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from conformance.clauses import load_clauses
-from conformance.experiments.index_corruption import table as corruption_table
 from conformance.experiments.start_damage import table
 from conformance.experiments.tiers import table as tiers_table
+from conformance.studies.index_corruption.study import markdown
 from conformance.studies.interleave import page as interleave_page
 from conformance.studies.power_loss import page as power_loss_page
 from conformance.studies.power_loss.study import POWER_LOSS
@@ -39,7 +39,7 @@ def test_the_page_of_tiers_is_written_from_its_results():
 
 def test_the_page_of_corrupt_index_files_has_the_legend_of_its_template():
     """`conformance corrupt --report reports` writes it."""
-    assert corruption_table.markdown([]).partition("\n|")[0] in (REPORTS / "corrupt.md").read_text("utf-8")
+    assert markdown([]).partition("\n|")[0] in (REPORTS / "corrupt.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", sorted(REPORTS.glob("power_loss*.md")), ids=lambda page: page.name)

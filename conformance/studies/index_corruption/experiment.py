@@ -19,8 +19,8 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from conformance.experiments.index_corruption.cases import CASES, Case, Shutdown
-from conformance.experiments.index_corruption.corruptions import OFFSET_ENTRY, TIME_ENTRY, entries_of
+import msgspec
+
 from conformance.implementations.broker.reference import COMPARED, ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import Broker, BrokerError
@@ -28,6 +28,7 @@ from conformance.kafka.broker.workload import EPOCH_MS
 from conformance.kafka.client import first_record
 from conformance.operations.broker import records_of
 from conformance.scratch import scratch_directory
+from conformance.studies.index_corruption.cases import CASES, ENTRY, Case, Place, Shutdown, Suffix, corrupt, entries_of
 from kidx.errors import KidxError
 from kidx.records import build_batch
 
@@ -60,9 +61,6 @@ class ConsumerCost(NamedTuple):
     wrong: int
     missed: int
     reread: int
-
-
-NOTHING: Final = ConsumerCost(0, 0, 0, 0)
 
 
 def oracle_offset(records: Iterable[OffsetTimestamp], target: int) -> int | None:
@@ -114,37 +112,40 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseResult(msgspec.Struct, frozen=True):
     """Result of one case.
 
     Attributes:
         release: The release of the broker.
-        case: The case.
+        shutdown: The case, with the next three members.
         broker_starts: True if the partition has a leader after the start.
         repair: The state of the corrupt file after the queries: kept unchanged, rebuilt from the log, re-created
             without entries (emptied), or missing (gone).
-        cost: The consumer's cost of the results, before anything was appended.
+        lookups: With ``wrong``, ``missed`` and ``reread``, the consumer's :class:`ConsumerCost` of the results, before
+            anything was appended.
         bad_fetches: The number of offsets at which a fetch does not return the record with that offset.
         appends: ``"ok"``, or the name of the error that a producer gets.
+        as_predicted: True if kidx predicted everything.
         differences: The differences from kidx's predictions of results, files and errors.
         error: The reason why the partition has no leader; empty if it has one.
     """
 
     release: str
-    case: Case
+    shutdown: Shutdown
+    place: Place
+    suffix: Suffix
+    damage: str
     broker_starts: bool
     repair: Repair = "kept"
-    cost: ConsumerCost = NOTHING
+    lookups: int = 0
+    wrong: int = 0
+    missed: int = 0
+    reread: int = 0
     bad_fetches: int = 0
     appends: str = "ok"
+    as_predicted: bool = True
     differences: tuple[str, ...] = ()
     error: str = ""
-
-    @property
-    def as_predicted(self) -> bool:
-        """True if kidx predicted everything."""
-        return not self.differences
 
 
 @dataclass(slots=True)
@@ -159,7 +160,7 @@ class _Topic:
         reference: kidx's copy of the partition, while its case is in progress.
         epoch: The leader epoch before the corruption.
         error: The error of kidx when it loaded the corrupt files.
-        outcome: The results, as the fields of :class:`Outcome`.
+        outcome: The results, as the fields of :class:`CaseResult`.
         differences: The differences from kidx's predictions.
     """
 
@@ -179,7 +180,7 @@ def run_corruption_cases(
     cases: Sequence[Case] = CASES,
     report: Callable[[str], None] = lambda _: None,
     reference: type[ReferencePartition] = ReferencePartition,
-) -> list[Outcome]:
+) -> list[CaseResult]:
     """Corrupt files of a started broker, return the result of each case, and stop the broker at the end.
 
     Args:
@@ -212,7 +213,7 @@ class _Experiment:
         self.settings = _SETTINGS
         self.topics = [_Topic(f"file-damage-{number}", case) for number, case in enumerate(cases)]
 
-    def run(self) -> list[Outcome]:
+    def run(self) -> list[CaseResult]:
         try:
             for topic in self.topics:
                 self.running.client.create_topic(topic.name, {key: str(value) for key, value in self.settings.items()})
@@ -229,7 +230,13 @@ class _Experiment:
         finally:
             self.running.disconnect()
         return [
-            Outcome(self.release, topic.case, differences=tuple(topic.differences), **topic.outcome)
+            CaseResult(
+                self.release,
+                *topic.case,
+                as_predicted=not topic.differences,
+                differences=tuple(topic.differences),
+                **topic.outcome,
+            )
             for topic in self.topics
         ]
 
@@ -250,7 +257,7 @@ class _Experiment:
         self.running.start()
         for topic in self._of(shutdown):
             self._observe(topic)
-        wrong = sum(topic.outcome["cost"].wrong > 0 for topic in self._of(shutdown) if topic.outcome["broker_starts"])
+        wrong = sum(topic.outcome.get("wrong", 0) > 0 for topic in self._of(shutdown))
         self.report(f"{self.release}: {shutdown}: {wrong} of {len(self._of(shutdown))} cases return wrong offsets")
 
     # -- contents of the topics ------------------------------------------------------------------------------------
@@ -271,8 +278,8 @@ class _Experiment:
 
     def _damage(self, topic: _Topic) -> None:
         directory = self.running.directory(topic.name)
-        topic.case.apply(directory)
         path = topic.case.file(directory)
+        corrupt(path, topic.case.corruption)
         topic.corrupted = path.read_bytes() if path.exists() else None
         copy = self.scratch / topic.name / directory.name
         shutil.copytree(directory, copy)  # including the files' times, on which a response may depend (SEG-53)
@@ -298,7 +305,7 @@ class _Experiment:
         topic.outcome = {
             "broker_starts": True,
             "repair": _repair(topic.corrupted, path.read_bytes() if path.exists() else None, topic.case.suffix),
-            "cost": cost_of(topic.records, answers),
+            **cost_of(topic.records, answers)._asdict(),
             "bad_fetches": self._fetch(topic),
             "appends": self._append(topic),
         }
@@ -372,9 +379,8 @@ def _predicted_fetch(reference: ReferencePartition, offset: int) -> int | None:
 
 def _repair(corrupted: bytes | None, after: bytes | None, suffix: str) -> Repair:
     """Return what the start has done to a corrupt file; the preallocated tail is ignored."""
-    size = OFFSET_ENTRY if suffix == ".index" else TIME_ENTRY
     if after is None:
         return "gone"
     if corrupted is not None and corrupted.rstrip(b"\0") == after.rstrip(b"\0"):
         return "kept"
-    return "rebuilt" if entries_of(after, size) else "emptied"
+    return "rebuilt" if entries_of(after, ENTRY[suffix]) else "emptied"
