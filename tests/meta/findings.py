@@ -52,6 +52,7 @@ def header(finding: Finding) -> list[str]:
         f"- **The test passes with the fix:** {fixed}",
         f"- **Clauses:** {', '.join(finding.clauses) or 'none'}",
         *(f"- **JUnit test:** [{test}]({_source(test)})" for test in finding.tests),
+        f"- **The first test says, on {RELEASES[-1]}:** `{finding.says}`",
         *(f"- **Patch, as the test has it:** {_words(patch)}" for patch in finding.patches),
         f"- **Run it:** `{_COMMAND}`; [other releases](README.md#run-the-tests)",
     ]

@@ -69,6 +69,7 @@ class Finding:
         rank: rank by consequence, 1 for the worst.
         tests: JUnit tests, ``Class.method``.
         affected: range of releases on which the tests fail.
+        says: message of the first test on the newest release; … stands for any text.
         unaffected: range of releases on which they pass; empty if no release does.
         elsewhere: reason why they do not run on the other releases.
         curiosity: True if the finding has no consequence for anybody.
@@ -85,6 +86,7 @@ class Finding:
     rank: int
     tests: tuple[str, ...]
     affected: str
+    says: str
     unaffected: str = ""
     elsewhere: str = "they lack the feature"
     curiosity: bool = False
