@@ -1,13 +1,12 @@
 """Writer of ``reports/brokers.md``: ``python -m tests.bench.brokers [--run DIR] [--kill-cycles DIR]``.
 
 The directories are reports of the two runs that the page names, or of the same runs with some releases. The results of
-their releases replace the earlier ones in ``reports/brokers.json``; without directories, the page is written from it.
+their releases replace the earlier ones in the tables of the page; without directories, it is written from these.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from conformance.runs.broker_table import measured
 from kidx.dialect import version_of
 
 PAGE = Path(__file__).parents[2] / "reports/brokers.md"
-RESULTS = PAGE.with_suffix(".json")
 TEXT = """\
 # Real brokers
 
@@ -62,6 +60,16 @@ def table(results: list[dict[str, Any]]) -> str:
     return "".join(f"{line}\n" for line in markdown_escape.table([*results[0]], rows, numbers=3))
 
 
+def read(page: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the results in the tables of a page."""
+    tables = ([line for line in part.splitlines() if line.startswith("|")] for part in page.split("\n\n"))
+    rows = [[line.strip("| ").split(" | ") for line in lines if "---" not in line] for lines in tables if lines]
+    return {
+        name: [dict(zip(header, row, strict=True)) for row in some]
+        for name, (header, *some) in zip(("run", "kill_cycles"), rows, strict=True)
+    }
+
+
 def page(results: dict[str, list[dict[str, Any]]]) -> str:
     """Return the page of the results of both runs."""
     sums = {"answers": "answers compared", "segments": "segments compared"}
@@ -77,12 +85,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("--run", "--kill-cycles"):
         parser.add_argument(name, type=Path, metavar="DIR", help="report of this run")
-    results = json.loads(RESULTS.read_text("utf-8"))
+    results = read(PAGE.read_text("utf-8"))
     for name, path in vars(parser.parse_args()).items():
         if path is not None:
             rows = {row["release"]: row for row in (*results[name], *results_of(path))}
             results[name] = sorted(rows.values(), key=lambda row: version_of(row["release"]))
-    RESULTS.write_text(f"{json.dumps(results, indent=1)}\n", "utf-8")
     PAGE.write_text(page(results), "utf-8")
 
 

@@ -1,13 +1,14 @@
 """Scoreboard of all implementations: ``python3 bootstrap.py python -m tests.bench.scoreboard``.
 
 It runs every implementation without expectations, writes ``reports/scoreboard.md`` and ``out/scoreboard.html``,
-and stores the traces of the divergences in ``reports/scoreboard``. It needs Go, cargo, Maven and pip for the first
-builds, and takes about 20 minutes on two cores. The same command continues where it was stopped.
+and stores the traces of the divergences in ``reports/scoreboard.ndjson``. It needs Go, cargo, Maven and pip for the
+first builds, and takes about 20 minutes on two cores. The same command continues where it was stopped.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,9 +18,12 @@ from typing import NamedTuple
 
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST
+from conformance.operations.trace import Trace
+from conformance.operations.trace_file import save_traces
 
 ROOT = Path(__file__).parents[2]
-DIRECTORY = Path("reports/scoreboard")
+DIRECTORY = Path("out/scoreboard")
+PAGE, TRACES = Path("reports/scoreboard.md"), Path("reports/scoreboard.ndjson")
 EMPTY = Path("out/no-expectations")
 GO_INDEX = Path("out/go-index")
 INDEXES = "--machine offset --machine time --machine transaction"
@@ -109,12 +113,12 @@ def main() -> None:
         "--html",
         "out/scoreboard.html",
         "--markdown",
-        "reports/scoreboard.md",
+        PAGE,
     )
-    for directory in DIRECTORY.iterdir():  # only the traces are kept
-        for path in directory.iterdir():
-            if path.name != "traces":
-                path.unlink()
+    text, file = PAGE.read_text("utf-8"), re.compile(rf"{DIRECTORY}/[\w.-]+/traces/\w+-(\w+)\.json")
+    traces = {trace.id: trace for trace in map(Trace.load, (Path(match[0]) for match in file.finditer(text)))}
+    save_traces(TRACES, traces.values())
+    PAGE.write_text(file.sub(rf"{TRACES}#\1", text), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Pages in ``reports`` with their results as JSON: a page is what the current template makes of the results."""
+"""Pages in ``reports``: they have the words of the current template, and their sums are right."""
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -10,6 +9,8 @@ import pytest
 from conformance.clauses import load_clauses
 from conformance.experiments.start_damage import table
 from conformance.experiments.tiers import table as tiers_table
+from conformance.operations.trace_file import load_traces
+from conformance.runs.replay import find_trace
 from conformance.studies.index_corruption.study import markdown
 from conformance.studies.interleave import page as interleave_page
 from conformance.studies.power_loss import page as power_loss_page
@@ -22,19 +23,35 @@ REPORTS = brokers.PAGE.parent
 
 def test_the_page_of_brokers_is_written_from_its_results():
     """`python -m tests.bench.brokers` writes it."""
-    assert brokers.PAGE.read_text("utf-8") == brokers.page(json.loads(brokers.RESULTS.read_text("utf-8")))
+    text = brokers.PAGE.read_text("utf-8")
+    assert text == brokers.page(brokers.read(text))
 
 
-def test_the_page_of_corrupt_directories_is_written_from_its_results():
-    """`conformance damage --report reports` writes it."""
-    outcomes = table.merged(REPORTS / "damage.json", [])
-    assert (REPORTS / "damage.md").read_text("utf-8").endswith(f"\n\n{table.markdown(outcomes)}")
+def test_the_sums_of_the_page_of_corrupt_directories_are_those_of_its_rows():
+    """`conformance damage --report DIR` writes it."""
+    text = (REPORTS / "damage.md").read_text("utf-8")
+    assert table.markdown([]).partition("\n|")[0] in text
+    summary, rows = ([line.strip("| ").split(" | ") for line in part.splitlines()] for part in text.split("\n\n")[-2:])
+    for column, (release, cases, dead, _, right) in enumerate(summary[2:], 2):
+        cells = [row[column].strip("|") for row in rows[2:] if row[column:] and row[column].strip()]
+        assert rows[0][column] == release
+        assert int(cases) == len(cells) > 300
+        assert int(dead) == sum(cell.lstrip("*").startswith("does not start") for cell in cells)
+        assert right == f"{sum(not cell.startswith('**') for cell in cells)}/{cases}"
 
 
-def test_the_page_of_tiers_is_written_from_its_results():
-    """`conformance tiers --report reports` writes it."""
-    results = json.loads((REPORTS / "tiered.json").read_text("utf-8"))
-    assert (REPORTS / "tiered.md").read_text("utf-8") == tiers_table.page(results)
+def test_the_page_of_tiers_has_the_legend_of_its_template():
+    """`conformance tiers --report DIR` writes it."""
+    skipped = {"answer": "", "expected": ""}
+    result = {"release": "4.3.1", "special": {}, "lookups": [0, 0], "skipped": skipped, "starts": []}
+    legend = tiers_table.markdown([result]).partition("\n|")[0]
+    assert legend in (REPORTS / "tiered.md").read_text("utf-8")
+
+
+def test_the_traces_of_the_scoreboard_are_those_of_its_commands():
+    named = re.findall(r"`conformance replay reports/(\S+)", (REPORTS / "scoreboard.md").read_text("utf-8"))
+    traces = load_traces(REPORTS / "scoreboard.ndjson")
+    assert {find_trace(str(REPORTS / name), []).id for name in named} == {trace.id for trace in traces}
 
 
 def test_the_page_of_corrupt_index_files_has_the_legend_of_its_template():
