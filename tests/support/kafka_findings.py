@@ -69,7 +69,7 @@ class Finding:
         rank: rank by consequence, 1 for the worst.
         tests: JUnit tests, ``Class.method``.
         affected: range of releases on which the tests fail.
-        says: message of the first test on the newest release; … stands for any text.
+        says: message of the first test on the newest release, in which … is any text.
         unaffected: range of releases on which they pass; empty if no release does.
         elsewhere: reason why they do not run on the other releases.
         curiosity: True if the finding has no consequence for anybody.
