@@ -246,6 +246,14 @@ class ViewedLog(UnifiedLog):
 
     segment_type = ViewedSegment
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        try:
+            super().__init__(*arguments, **options)
+        except BaseException:
+            for segment in getattr(self, "segments", ()):
+                segment.close_handlers()  # else each log that cannot be loaded keeps all its files open
+            raise
+
     def expire(self) -> dict[Rule, list[ViewedSegment]]:
         """Apply retention once, with all records replicated; return the deleted segments by the rule.
 

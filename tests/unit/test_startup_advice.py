@@ -1,8 +1,10 @@
 """Advice before a start is a command: typed as it is printed, it does what its comment says, and is not repeated."""
 
+import gc
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import google_crc32c
 import pytest
@@ -12,6 +14,7 @@ from kidx.dialect import DIALECTS
 from kidx.records import build_batch
 from kidx.startup.changes import cut, make_directory_view, write_number
 from kidx.startup.readable import LoggedRecords
+from kidx.startup.simulation import CheckpointedOffsets, try_load
 from kidx.startup.views import ViewedRecords
 
 _COMMAND = re.compile(
@@ -137,6 +140,17 @@ def test_changes_that_do_not_help_are_named_with_their_results(damage, tried, da
     (said,) = (line for line in lines if "was tried on a view" in line)
     assert said.endswith(f"no change that was tried on a view of it keeps more records: {tried.format(log=log(12))}")
     assert not advised(data)[0]
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.3.1"])
+def test_a_log_that_cannot_be_loaded_leaves_no_file_open(release, data):
+    """Thousands of them would exhaust the files that a process may open, and be taken for unreadable."""
+    control_batch_without_a_marker(data)
+    path = data / "orders-0"
+    gc.collect()
+    before = len([*Path("/proc/self/fd").iterdir()])
+    assert try_load(path, DIALECTS[release], CheckpointedOffsets(data).of(path)).fatal
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 def test_a_trial_copies_no_log(data, tmp_path):
