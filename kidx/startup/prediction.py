@@ -399,11 +399,7 @@ class _Broker:
             self.begins[path] = entries[0].start_offset
         negative = next((entry for entry in entries if min(entry) < 0), None)
         if negative is not None and self.dialect.stored_epochs_are_checked:
-            self._note(
-                path / EPOCHS,
-                f"it has a negative entry, {tuple(negative)}",
-                fatal=self.dialect.leaks_number_format_error,
-            )
+            self._note(path / EPOCHS, f"it has a negative entry, {tuple(negative)}", fatal=True)
             return False
         return True
 

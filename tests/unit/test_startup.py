@@ -304,6 +304,15 @@ def test_an_epoch_that_is_no_number_costs_old_releases_the_log_directory_only(da
     assert list(found.offline) == [data]
 
 
+@pytest.mark.parametrize("release", ["2.7.2", "2.8.2", RELEASE])
+@pytest.mark.parametrize("entry", ["0 -5", "-3 0"])
+def test_a_negative_epoch_or_offset_ends_the_broker_in_each_release_that_checks_them(data, entry, release):
+    """It is an IllegalArgumentException, and no I/O error that costs the log directory only."""
+    path = data / "orders-0" / "leader-epoch-checkpoint"
+    path.write_text(f"0\n1\n{entry}\n")
+    assert [each.path for each in start(data, data, release=release).fatal] == [path]
+
+
 @pytest.mark.parametrize("name", ["lost+found", "backup", "orders-x", "x-delete"])
 def test_a_directory_that_is_no_partition_prevents_the_start(data, name):
     (data / name).mkdir()
