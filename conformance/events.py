@@ -45,6 +45,7 @@ class RunStarted(Event):
     :mod:`conformance.clauses`), and ``started`` the time of the start.
     ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in old streams.
     ``command`` is the command that repeats the run; empty in old streams, or if no command can repeat the run.
+    ``edition`` is the edition whose clauses alone count; empty for the whole catalogue.
     """
 
     releases: tuple[str, ...]
@@ -59,6 +60,12 @@ class RunStarted(Event):
     version: int = VERSION
     seed_source: str = ""
     command: str = ""
+    edition: str = ""
+
+    @property
+    def basis(self) -> str:
+        """The level, and the edition if there is one, as text."""
+        return self.level + (f" of edition {self.edition}" if self.edition else "")
 
 
 @dataclass(frozen=True)
@@ -226,7 +233,8 @@ class RunFinished(Event):
 
     ``verdict`` is a :data:`conformance.verdict.Conclusion`, or ``"stale"`` if there is no divergence but stale
     expectations. ``details`` lists them under "stale", under "not seen" the expectations that the run could not check,
-    and under "missing" what was not compared although it was requested.
+    under "edition" what is newer, reworded or moved since its edition, and under "missing" what was not compared
+    although it was requested.
     """
 
     verdict: str

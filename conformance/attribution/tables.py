@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.attribution.rules import ANY, Rules, each_variant
 from conformance.clauses import load_clauses
+from conformance.clauses.editions import in_edition
 from conformance.clauses.machines import MACHINES
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def machines_of(clause: str) -> tuple[str, ...]:
 
 
 def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
-    """Return the clauses that a machine can exercise on a release, in the catalogue's order.
+    """Return the clauses that a machine can exercise on a release, of the edition in force, in the catalogue's order.
 
     Raises:
         ValueError: The machine is unknown.
@@ -54,7 +55,8 @@ def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
     if machine not in MACHINES:
         raise ValueError(f"unknown machine {machine!r}; choose from {', '.join(MACHINES)}")
     exercised = _clauses_of(machine)
-    return tuple(clause for clause in load_clauses().values() if clause.id in exercised and clause.applies_to(release))
+    wanted = (clause for clause in load_clauses().values() if clause.id in exercised and in_edition(clause.id))
+    return tuple(clause for clause in wanted if clause.applies_to(release))
 
 
 @cache

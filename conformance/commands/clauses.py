@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from conformance.attribution.tables import machines_of
 from conformance.clauses import EVIDENCE, LEVELS, Clause, family, load_chapters, load_clauses
+from conformance.clauses.editions import frozen
 from conformance.commands.options import JsonOption, ListVerboseOption
 from conformance.errors import ToolError
 from conformance.kafka.releases import load_release
@@ -37,6 +38,12 @@ def clauses_command(
     grep: Annotated[
         str, typer.Option("--grep", metavar="TEXT", help="Only clauses whose title, statement or source contains TEXT.")
     ] = "",
+    machine: Annotated[
+        str, typer.Option("--machine", metavar="NAME", help="Only clauses that this machine can exercise.")
+    ] = "",
+    freeze: Annotated[
+        str, typer.Option("--freeze", metavar="NAME", help="Print the clauses as an edition, for `run --edition FILE`.")
+    ] = "",
     as_json: JsonOption = False,
     verbose: ListVerboseOption = False,
 ) -> None:
@@ -53,6 +60,7 @@ def clauses_command(
         if any(is_selected(entry.id, each) for each in clause or [""])
         and (release is None or entry.applies_to(release))
         and level.upper() in ("", entry.level)
+        and (not machine or machine in machines_of(entry.id))
         and grep.casefold() in f"{entry.title}\n{entry.statement}\n{entry.source}".casefold()
     ]
     if not chosen:
@@ -60,9 +68,13 @@ def clauses_command(
             "matches": " or ".join(map(repr, clause or ())),
             "applies to": release,
             "has level": level.upper(),
+            "is of machine": repr(machine) if machine else "",
             "contains": repr(grep) if grep else "",
         }
         raise ToolError("no clause " + " and ".join(f"{verb} {what}" for verb, what in conditions.items() if what))
+    if freeze:
+        typer.echo(frozen(freeze, chosen), nl=False)
+        return
     if as_json:
         typer.echo(json.dumps([_document(entry.id) for entry in chosen]))
         return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from conformance.clauses.editions import edition_names, load_edition
 from conformance.commands.external_broker import attachment_of
 from conformance.commands.options import (
     PANEL_BROKER,
@@ -140,6 +141,16 @@ def run_command(
             rich_help_panel=PANEL_VERDICT,
         ),
     ] = _OBSERVED,
+    edition: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help=f"Count the clauses of this edition alone ({', '.join(edition_names())}, or a file of `conformance"
+            " clauses --freeze`), and say what is newer.",
+            show_default="all clauses",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = "",
     kill_cycles: Annotated[
         int,
         typer.Option(
@@ -264,7 +275,10 @@ def run_command(
         wire=wire_options(implementations, command_config, tuple(without or ()), start_command, topic_config or ()),
         demand_coverage=demand_coverage,
         operations=operations,
+        edition=edition,
     )
+    if edition:
+        load_edition(edition)
     load_expectations(expectations)
     if engine == "spark":
         from conformance.commands.spark_campaign import run_campaign  # noqa: PLC0415 -- part of an extra
@@ -407,6 +421,7 @@ def _document(events: list[Event]) -> dict[str, Any]:
         "results": by_name.get("Result", []),
         "divergences": by_name.get("Diverged", []),
         "missing": finished["details"].get("missing", []),
+        "since_edition": finished["details"].get("edition", {}),
         "stale_expectations": finished["details"].get("stale", []),
         "steps": finished["steps"],
         "seconds": finished["seconds"],

@@ -18,6 +18,7 @@ from conformance.attribution import DivergentParts, counts_at_level, noticed_fac
 from conformance.attribution.history import MAY_BE_EMPTY
 from conformance.attribution.verdict_levels import OF_THE_FILE, suffix_of
 from conformance.clauses import load_clauses
+from conformance.clauses.editions import counted_clauses
 from conformance.implementations.process.line_process import STDERR_SAYS
 from conformance.lockstep.file_reader import UnreadableFile
 from conformance.operations import Json, Operation, Outcome
@@ -114,11 +115,14 @@ class Divergence:
 
     def counts(self, level: str) -> bool:
         """Return True if the divergence counts at a level; failures and errors of the reference always count."""
-        if level == "observed" or self.is_failure or self.against != "kidx":
+        if self.is_failure or self.against != "kidx":
             return True
+        clauses = counted_clauses(self.clauses, level)
+        if level == "observed" or clauses is None:
+            return clauses is not None
         if not all(load_clauses()[clause].counts(level) for clause in self.rests_on):
             return False
-        return (self.promised or level != "must") and counts_at_level(self._difference, level)
+        return (self.promised or level != "must") and counts_at_level(self._difference._replace(clauses=clauses), level)
 
 
 class DivergenceError(AssertionError):

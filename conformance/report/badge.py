@@ -33,6 +33,7 @@ def badge(report: CombinedReport) -> str:
     releases = report.releases
     about = f"Kafka {releases[0]}" + (f"–{releases[-1]}" if len(releases) > 1 else "")
     about += _part(report)
+    about += "".join(f" · {edition}" for edition in report.editions)
     message = f"{VERDICT_LABELS[report.verdict]} · {about}"
     if report.divergences:
         count = len(report.divergences)

@@ -137,6 +137,11 @@ class CombinedReport:
         """Implementations of all runs, in the order of their ``-i`` arguments."""
         return tuple(dict.fromkeys(name for header in self.headers for name in header.implementations))
 
+    @property
+    def editions(self) -> tuple[str, ...]:
+        """Editions whose clauses alone count in runs, as text; empty if all clauses count in every run."""
+        return tuple(dict.fromkeys(f"edition {header.edition}" for header in self.headers if header.edition))
+
     # -- verdicts ----------------------------------------------------------------------------------------------
 
     @property
@@ -191,14 +196,18 @@ class CombinedReport:
         return "not-run" if clause.applies_to(release) else None
 
     def rows(self, implementation: str) -> list[Clause]:
-        """Return the clauses of an implementation's matrix: all clauses, or only the machine's for a server."""
+        """Return the clauses in an implementation's matrix: all, only an edition, or only the machine of a server."""
         releases = self.tested(implementation)
         clauses = [c for c in load_clauses().values() if any(map(c.applies_to, releases))]
         machine = machine_of(implementation)
-        if not machine:
+        if not machine and not all(header.edition for header in self.headers):
             return clauses
         with_verdict = {place.clause for place in self.verdicts if place.implementation == implementation}
-        return [clause for clause in clauses if machine in machines_of(clause.id) or clause.id in with_verdict]
+        return [
+            clause
+            for clause in clauses
+            if clause.id in with_verdict or (machine in machines_of(clause.id) and not self.editions)
+        ]
 
     def tested(self, implementation: str) -> list[str]:
         """Return the releases that an implementation was compared with, in any run."""

@@ -30,7 +30,7 @@ _COULD_NOT_RUN: Final = "could not run: the implementation had failed before, or
 
 def junit(report: CombinedReport) -> str:
     """Return the report as a JUnit XML document."""
-    root = ET.Element("testsuites", name="conformance")
+    root = ET.Element("testsuites", name=printable(" ".join(("conformance", *report.editions))))
     for stream in report.streams:
         for result in stream.results:
             root.append(_suite(stream, result))

@@ -84,7 +84,7 @@ def _about(report: CombinedReport) -> str:
     headers = report.headers
     facts = {
         "profile": ", ".join(dict.fromkeys(header.profile for header in headers)),
-        "level": ", ".join(dict.fromkeys(header.level for header in headers)),
+        "level": ", ".join(dict.fromkeys(header.basis for header in headers)),
         "seed": ", ".join(dict.fromkeys(format_seed(header.seed, header.seed_source) for header in headers)),
     }
     text_of_facts = " · ".join(f"{name} {value}" for name, value in facts.items())

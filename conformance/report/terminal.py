@@ -87,7 +87,7 @@ class TerminalWriter:
         releases = ", ".join(event.releases)
         self.console.print(
             f"{escape_for_console(', '.join(event.implementations))} against kidx · releases {releases} · "
-            f"profile {event.profile} · level {event.level} · seed {format_seed(event.seed, event.seed_source)}",
+            f"profile {event.profile} · level {event.basis} · seed {format_seed(event.seed, event.seed_source)}",
             highlight=False,
             soft_wrap=True,
         )
@@ -133,6 +133,7 @@ class TerminalWriter:
         for expectation in excuses:
             text = f"expected, so it does not count: {expectation}"
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._print_changes(event)
         missing = event.details.get("missing", [])
         for reason in missing:
             self.console.print(f"not compared: {reason}", markup=False, highlight=False, soft_wrap=True)
@@ -142,6 +143,12 @@ class TerminalWriter:
             verdict += f" · {compared} of {applicable} clauses compared" if applicable else ""
         verdict += f" · {counted(len(excuses), 'expectation')} used" if excuses else ""
         self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)
+
+    def _print_changes(self, event: RunFinished) -> None:
+        """Print what has changed in the catalogue since the edition of the run."""
+        for how, clauses in event.details.get("edition", {}).items():
+            text = f"{how} since the edition: {', '.join(clauses)}"
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _closing_words(self, event: RunFinished, divergences: int, stale: int, missing: int) -> str:
         """Return the beginning of the last line: the verdict."""

@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from conformance.clauses.editions import use_edition
 from conformance.errors import ToolError
 from conformance.kafka.releases import register_releases
 from conformance.lockstep.watchdog import Hang, exit_process, watch_steps
@@ -163,6 +164,7 @@ class _Worker:
         """Initialize the new process."""
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
         register_releases(plan.releases)
+        cls.stack.enter_context(use_edition(plan.edition))
         limit = step_limit(plan.step_timeout, plan.max_time)
         cls.stack.enter_context(watch_steps(limit, cls.give_up))
 

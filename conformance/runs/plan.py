@@ -50,6 +50,7 @@ class Plan:
         demand_coverage: True if it is an error that no generated example matches a row of the attribution tables, which
             state what exercises each clause. Only this project's CI sets it, to test the machines.
         trace: A trace that is executed instead of examples, to report its divergences; None for examples.
+        edition: The edition whose clauses alone count (:mod:`conformance.clauses.editions`); empty for the catalogue.
         operations: The names of the operations that are executed, and those that open or release files; empty for all.
     """
 
@@ -75,6 +76,7 @@ class Plan:
     wire: WireOptions | None = None
     demand_coverage: bool = False
     trace: Trace | None = None
+    edition: str = ""
     operations: tuple[str, ...] = ()
 
     def omitted(self, machine: str) -> frozenset[str]:
@@ -104,6 +106,7 @@ class Plan:
         words += ["--max-examples", str(self.max_examples)] if self.max_examples is not None else []
         words += ["--max-time", f"{self.max_time:g}"] if self.max_time is not None else []
         words += ["--level", self.level] if self.level != "observed" else []
+        words += ["--edition", self.edition] if self.edition else []
         words += ["--expectations", str(self.expectations)] if self.expectations is not None else []
         if self.wire is not None:
             words += [word for feature in self.wire.without for word in ("--skip-feature", feature)]

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
+from conformance.attribution.tables import clauses_for
+from conformance.clauses.editions import load_edition, use_edition
 from conformance.clauses.machines import FILE_MACHINES
 from conformance.errors import CoverageError, ToolError
 from conformance.events import Diverged, Result, RunFinished, RunStarted
@@ -78,7 +80,7 @@ def run(
         its.give_up(hang)
         leave()
 
-    with watch_steps(step_limit(plan.step_timeout, plan.max_time), give_up):
+    with use_edition(plan.edition), watch_steps(step_limit(plan.step_timeout, plan.max_time), give_up):
         return its.carry_out()
 
 
@@ -139,6 +141,7 @@ class _Runner:
                 datetime.now(UTC).isoformat(timespec="seconds"),
                 seed_source=self.source,
                 command=plan.command(self.seed),
+                edition=load_edition(plan.edition).edition if plan.edition else "",
             )
         )
         driven = tuple(name for name in plan.implementations if not is_server(name))
@@ -259,6 +262,7 @@ class _Runner:
                 | ({"not seen": unsure} if unsure else {})
                 | ({"expected": list(map(str, self.ledger.matched))} if self.ledger.matched else {})
                 | ({"missing": list(compared.reasons)} if compared.reasons else {})
+                | ({"edition": self._since_edition()} if self.plan.edition else {})
                 | ({"uncovered": self.uncovered} if self.uncovered else {}),
             )
         )
@@ -267,6 +271,14 @@ class _Runner:
         if self.uncovered:
             raise CoverageError("; ".join(self.uncovered))
         return compared.conclusion == "conforms"
+
+    def _since_edition(self) -> dict[str, list[str]]:
+        """Return how the clauses that could have counted differ from the edition of the plan."""
+        places = {(result.machine, result.release) for result in self.results}
+        with use_edition(""):
+            able = {clause.id: clause for place in sorted(places) for clause in clauses_for(*place)}
+        counted = [id_ for id_, clause in able.items() if clause.counts(self.plan.level)]
+        return load_edition(self.plan.edition).changes(counted)
 
 
 def _versions(plan: Plan) -> dict[str, str]:

@@ -25,14 +25,12 @@ class Totals:
 
     Attributes:
         pushed: conditions that the source used, such as ``offset > 20``.
-        rows: number of rows that the tasks gave Spark.
     """
 
     log_bytes: int
     index_bytes: int
     tasks: int
     pushed: tuple[str, ...] = ()
-    rows: int = 0
 
     @property
     def bytes_read(self) -> int:
@@ -40,9 +38,7 @@ class Totals:
         return self.log_bytes + self.index_bytes
 
 
-def record_metrics(
-    directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = (), *, rows: int = 0
-) -> None:
+def record_metrics(directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = ()) -> None:
     """Record the reads of a task (``read``) or of the planning of a query (``plan``) in the log, and in a file.
 
     Args:
@@ -50,7 +46,6 @@ def record_metrics(
         kind: ``read`` or ``plan``.
         counter: counter of the reads.
         pushed: conditions that the planning used.
-        rows: number of rows that the task gave Spark.
 
     Raises:
         OSError: the file cannot be written.
@@ -63,7 +58,8 @@ def record_metrics(
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         document: dict[str, Any] = {"kind": kind, "log_bytes": counter.log_bytes, "index_bytes": counter.index_bytes}
-        document |= {"pushed": pushed} if kind == "plan" else {"rows": rows}
+        if kind == "plan":
+            document["pushed"] = pushed
         (path / f"{kind}-{uuid.uuid4().hex}.json").write_text(json.dumps(document), "utf-8")
 
 
@@ -75,5 +71,4 @@ def totals(directory: str | Path) -> Totals:
         sum(document["index_bytes"] for document in documents),
         sum(document["kind"] == "read" for document in documents),
         tuple(dict.fromkeys(each for document in documents for each in document.get("pushed", ()))),
-        sum(document.get("rows", 0) for document in documents),
     )

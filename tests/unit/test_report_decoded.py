@@ -175,6 +175,9 @@ def test_a_batch_of_a_log_file_is_decoded_where_the_difference_is():
     assert "*partition_leader_epoch=2" in found.expected
     assert "*partition_leader_epoch=7" in found.actual
     assert " record_count=1" in found.actual
+    theirs = first + encode([{"base": 1, "epoch": 7, "records": [[0, 2000]]}])
+    several = first_difference("log", [["0.log", mine.hex()]], [["0.log", theirs.hex()]])
+    assert all(f"*{name}=" in several.actual for name in ("partition_leader_epoch", "crc", "max_timestamp"))
     changed = mine[:-1] + bytes([mine[-1] ^ 1])
     after = first_difference("log", [["0.log", mine.hex()]], [["0.log", changed.hex()]])
     assert f"the batch from byte {len(first)}, base offset 1, the bytes from " in after.title

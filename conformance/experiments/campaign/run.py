@@ -319,7 +319,7 @@ def _check_same(directory: Path, plan: Plan) -> None:
         "level": plan.level,
         "kidx": version("kidx"),
         "hypothesis": version("hypothesis"),
-    } | ({"operations": plan.operations} if plan.operations else {})
+    } | {name: value for name, value in (("operations", plan.operations), ("edition", plan.edition)) if value}
     path, text = directory / "campaign.json", json.dumps(about, indent=2)
     if not path.exists():
         path.write_text(f"{text}\n", "utf-8")

@@ -211,7 +211,7 @@ def _mask_unrequested_results(
 TOLERANCES: Final = {
     "time_lookups": Tolerance("lookups by time are not requested", _mask_unrequested_results),
     # Leader epochs come first: the following tolerances compare results without them.
-    "epochs": Tolerance("leader epochs are not compared", _both(_without_epochs)),
+    "epochs": Tolerance("leader epochs of answers and of their checkpoint are not compared", _both(_without_epochs)),
     "segments": Tolerance("segments and files are not compared, results may be as with one segment", _as_one_segment),
     "preallocation": Tolerance("indexes are compared by their entries, an empty one may be missing", _entries_only),
     "producers": Tolerance(
