@@ -11,7 +11,6 @@ from conformance.commands import (
     cluster,
     damage,
     diff,
-    exhaustive,
     fuzz,
     implementations,
     init,
@@ -33,6 +32,7 @@ from conformance.commands import (
 from conformance.studies.index_corruption.study import CORRUPT
 from conformance.studies.interleave.study import INTERLEAVE
 from conformance.studies.power_loss.study import POWER_LOSS
+from conformance.studies.small_world.study import EXHAUSTIVE
 from kidx.commands import manual
 from kidx.commands.help import Panels, add_commands
 from kidx.commands.line import run_app, version_printer
@@ -52,7 +52,7 @@ _COMMANDS: Final[Panels] = {
         "run": run.run_command,
         "replay": replay.replay_command,
         "fuzz": fuzz.fuzz_command,
-        "exhaustive": exhaustive.exhaustive_command,
+        EXHAUSTIVE.name: study.command_of(EXHAUSTIVE),
         "vectors": vectors.vectors_command,
     },
     "Kafka's releases": {

@@ -33,6 +33,7 @@ from kidx.errors import KidxError
 from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
+from kidx.log.topic_id import METADATA_FILE
 from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
 from kidx.producers.snapshot import HEAD
 from kidx.records import iter_batches
@@ -627,6 +628,10 @@ ROWS = (
     Row("LG-72", "update_high_watermark", "ok", "which index files exist",
         lambda s: len(s.files) > len(s.files_before)),
     Row("LG-85", "end_offset_for_epoch", "ok", "the epoch and the offset"),
+    Row("LG-90", "assign_topic_id", "ok kafka", "the file partition.metadata, or an error"),
+    Row("LG-90", "topic_id", "ok", "the topic id"),
+    Row("LG-91", "open_log topic_id", "ok io closed invalid_argument", "another outcome, or another topic id",
+        lambda s: METADATA_FILE in s.before.corrupted),
     Row("LG-67", "offset_snapshot", "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-79", "offset_snapshot", "ok", "the last stable offset",

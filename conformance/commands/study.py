@@ -20,10 +20,14 @@ from conformance.commands.options import (
     AllowIncompleteOption,
     BrokerChoice,
     BrokerOption,
+    HangShrinkTimeOption,
+    IndexImplementationOption,
     JsonOption,
     QuietOption,
     ReleaseOption,
+    StepTimeoutOption,
     echo,
+    hang_printer,
     resolve_releases,
     state_directory,
 )
@@ -31,13 +35,16 @@ from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.events import Event, Result, RunFinished, RunStarted
 from conformance.kafka.progress import show_progress
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.operations import Json
 from conformance.report.ndjson import NdjsonWriter
+from conformance.runs.hang_report import exit_on_hang
 from conformance.runs.reproducers import write_text
+from conformance.runs.shrinking import SHRINK_SECONDS
 from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
 from conformance.studies.study import Request, Study, load, planted_page, search_releases
-from conformance.verdict import Comparison
+from conformance.verdict import Comparison, combined
 
 _SEEDS: Final = 5
 """Number of seeds with which ``--planted`` searches for each defect."""
@@ -55,6 +62,7 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
 
     def command(
         kafka: ReleaseOption = None,
+        implementation: IndexImplementationOption = None,
         broker: BrokerOption = BrokerChoice.auto,
         machine: Any = None,
         seed: SeedOption = 0,
@@ -66,6 +74,8 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         report: Any = None,
         markdown: MarkdownOption = None,
         jobs: JobsOption = None,
+        step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
+        shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
         allow_incomplete: AllowIncompleteOption = False,
         as_json: JsonOption = False,
         quiet: QuietOption = False,
@@ -82,26 +92,27 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         saves = "replay" in study.takes and (report is not None or not as_json or study.saves_with_json)
         directory = (report or state_directory()) / "traces" if saves else None
         told: dict[str, Any] = {} if quiet or as_json else {"show": echo}
-        machines = _machines(study, machine)
+        machines, releases = _machines(study, machine), resolve_releases(kafka)
+        told |= {"releases": releases, "implementations": tuple(dict.fromkeys(implementation or ["jvm"]))}
         request = Request(machines, seed, max_examples, max_time, directory, options.own, broker.value, **told)
-        releases = resolve_releases(kafka)
         workers = (jobs or usable_cpus()) if "jobs" in study.takes else 1
-        started, now = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+        started = time.monotonic()
         with ExitStack() as stack:
-            writes = report is not None and study.report
+            writes = report is not None and (study.report or study.profile)
             write = stack.enter_context(NdjsonWriter(report)) if writes else _ignored
-            versions, shape = {"kidx": version("kidx")}, ("", "observed", seed)
-            write(RunStarted(releases, (study.implementation,), machines, *shape, versions, now))
+            if "step_timeout" in study.takes:
+                traces, printer = (report or state_directory()) / "traces", hang_printer(as_json=as_json)
+                stack.enter_context(exit_on_hang(traces, printer, step_timeout, shrink_time))
+            write(_header(study, request))
             rows, gaps, steps = _search(study, request, releases, workers, write, as_json=as_json)
-            new = [clause for row in rows for clause in study.wrong(row)].count(None)
             found = {row["machine"] for row in rows} if machine else set()
             absent = [name for name in machine or () if not gaps and name not in found]
             idle = tuple(f"{name} does not apply to Kafka {', '.join(releases)}" for name in absent)
-            compared = Comparison(sum(map(study.count, rows)), new, gaps=gaps, idle=idle)
+            compared = combined([study.comparison(rows), Comparison(0, gaps=gaps, idle=idle)])
             write(RunFinished(compared.conclusion, steps, time.monotonic() - started))
         if markdown is not None:
             write_text(markdown, study.page(rows, options.command(study)))
-        if writes:
+        if report is not None and study.report:
             made_by = f"Made by `{options._replace(kafka=list(releases)).command(study)}` with kidx {version('kidx')}."
             page = f"# {study.title}\n\n{made_by}\n\n{study.page(rows, '')}"
             figures = json.dumps(rows, indent=1) + "\n"
@@ -181,7 +192,7 @@ def _search(
     rows, gaps, steps, started = list[Json](), list[str](), 0, time.monotonic()
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         for found in search_releases(study, request, releases, scratch, jobs, progress):
-            rows += [row | {"release": found.release} for row in found.rows]
+            rows += [row | ({"release": found.release} if found.release else {}) for row in found.rows]
             for event in study.events(found.release, found.rows, time.monotonic() - started):
                 write(event)
                 steps += event.steps if isinstance(event, Result) else 0
@@ -194,6 +205,12 @@ def _search(
                 for line in study.shown(found.release, found.rows):
                     echo(line)
     return rows, tuple(gaps), steps
+
+
+def _header(study: Study[Any, Any, Any, Any], request: Request) -> RunStarted:
+    releases, subjects = ((), ()) if study.profile else (request.releases, (study.implementation,))
+    versions, now = {"kidx": version("kidx")}, datetime.now(UTC).isoformat(timespec="seconds")
+    return RunStarted(releases, subjects, request.machines, study.profile, "observed", request.seed, versions, now)
 
 
 def _ignored(event: Event) -> None:
@@ -229,6 +246,8 @@ def _options(study: Study[Any, Any, Any, Any]) -> dict[str, Any]:
 
 
 def _written(study: Study[Any, Any, Any, Any]) -> str:
+    if study.profile:
+        return "metrics for `conformance report`"
     return f"{study.report}.md, {study.report}.json and events.ndjson" if study.report else f"{study.file_stem}s"
 
 

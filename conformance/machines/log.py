@@ -14,6 +14,7 @@ from hypothesis.stateful import invariant
 
 from conformance.lockstep.lockstep import Lockstep
 from conformance.machines.log_boundaries import BoundaryRules
+from conformance.machines.log_directory import DirectoryRules
 from conformance.machines.log_external import ExternalLogRules
 from conformance.machines.log_leader import LeaderRules
 from conformance.machines.log_producers import ProducerRules
@@ -28,7 +29,7 @@ _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Special targets of ListOffsets: all that some release knows, and -7, which none knows."""
 
 
-class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
+class LogMachine(ProducerRules, LeaderRules, BoundaryRules, DirectoryRules):
     """Machine of one log."""
 
     @classmethod

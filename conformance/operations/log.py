@@ -156,6 +156,11 @@ LOG_OPS: Final = by_name(
             gives=Shape.NUMBERS,
             fields=("leader_epoch", "end_offset"),
         ),
+        # Assigns the topic id whose halves are 1 and `topic_id`, as a broker does that learns it. Before 2.8 nothing
+        # happens.
+        _op("assign_topic_id", {"topic_id": LONG}),
+        # Returns the topic id of the log, or null.
+        _apart("topic_id", {}, gives=Shape.NUMBERS, fields=("most_significant_bits", "least_significant_bits")),
         # One round of a broker's cleaner on this log. `checkpoint` is the offset at which the previous round ended, or
         # -1 before the first round. `io_buffer_size` is the number of bytes of one read, `slots` the number of keys in
         # the offset map. `age` is the number of milliseconds by which each segment's file is newer than the preceding

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.operations.log import EXPIRATION, VERIFICATION
 from conformance.strategies import draws as st
 from kidx.log.epochs import FILE_NAME
+from kidx.log.topic_id import METADATA_FILE, ZERO_ID
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Damage(NamedTuple):
     segment: int
     suffix: str
     how: str
-    arguments: tuple[int, ...]
+    arguments: tuple[int | str, ...]
 
 
 def settings() -> Draw[dict[str, Any]]:
@@ -123,6 +124,32 @@ def damages() -> Draw[list[Damage]]:
     return st.sampled_from((0, 0, 1, 2)).flatmap(
         lambda n: st.lists(lost | cut | epochs | snapshot, min_size=n, max_size=n)
     )
+
+
+def metadata_damages() -> Draw[Damage | None]:
+    """Draw a corruption of the file with the topic id, or None: it is missing, too short, too long, or newer."""
+    way = st.sampled_from(
+        (
+            None,
+            None,
+            None,
+            ("remove_file", ()),
+            ("cut_file", (0,)),
+            ("cut_file", (7,)),
+            ("cut_file", (11,)),
+            ("cut_file", (21,)),
+            ("cut_file", (30,)),
+            ("pad_file", (2, 61)),
+            ("flip_bit", (9, 0)),
+            ("flip_bit", (9, 3)),
+            ("flip_bit", (9, 7)),
+            ("flip_bit", (30, 0)),
+            ("flip_bit", (42, 0)),
+            ("write_file", (f"version: -1\ntopic_id: {ZERO_ID}".encode().hex(),)),
+            ("write_file", (f"version: 0\ntopic_id: {ZERO_ID}".encode().hex(),)),
+        )
+    )
+    return way.map(lambda drawn: None if drawn is None else Damage(-1, METADATA_FILE, *drawn))
 
 
 def lost_indexes() -> Draw[Damage]:

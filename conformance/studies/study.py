@@ -28,6 +28,7 @@ from conformance.events import Measured
 from conformance.experiments.json_file import save_json
 from conformance.operations import Json
 from conformance.report.markdown_escape import table
+from conformance.verdict import Comparison
 from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Request(NamedTuple):
         options: the study's own options, see :attr:`Study.options`.
         broker: place where brokers run, as ``--broker`` names it.
         show: callback that receives a line of text for each activity of a study that takes long.
+        releases: all releases, for a study that compares them together.
+        implementations: what a study compares in lockstep, as ``-i`` names it.
     """
 
     machines: tuple[str, ...]
@@ -96,6 +99,8 @@ class Request(NamedTuple):
     options: Any = NoOptions()
     broker: Literal["auto", "container", "local"] = "auto"
     show: Callable[[str], None] = _silent
+    releases: tuple[str, ...] = ()
+    implementations: tuple[str, ...] = ("jvm",)
 
 
 class PlantedDefect(NamedTuple):
@@ -116,7 +121,7 @@ class Searched(NamedTuple):
     """Result for a release.
 
     Attributes:
-        release: the release.
+        release: the release; empty for all of them together.
         same: the first release with the same classes, whose results these are.
         rows: JSON results.
         is_cut: True if the time limit ended the search early.
@@ -187,9 +192,12 @@ class Study(Generic[Bench, Case, Seen, File]):
     title: ClassVar[str] = ""
     rows_name: ClassVar[str] = ""
     implementation: ClassVar[str] = "jvm"
+    profile: ClassVar[str] = ""
+    together: ClassVar[bool] = False
     """Stem of the page and the JSON that ``--report`` writes, next to events; empty if it has files of findings only.
     The others are for such a study: title of the page, name of the results in JSON next to the verdict, and what
-    executes the cases, in events."""
+    executes the cases, in events. A profile is in the events of a study that measures the harness: they name neither
+    implementations nor releases. Then True if one bench compares all releases, and each row names its own."""
     export: Callable[[File, Path], str] | None = None
     """Function that returns a program that shows a finding; None if ``--replay`` has no ``--export``."""
 
@@ -317,6 +325,10 @@ class Study(Generic[Bench, Case, Seen, File]):
         """Return the last text: the verdict about all releases."""
         wrong = [clause for row in rows for clause in self.wrong(row)]
         return self.verdict(wrong.count(None), self.total(rows)) + "\n"
+
+    def comparison(self, rows: Sequence[Json]) -> Comparison:
+        """Return what was compared; the frame adds what the time limit or ``--machine`` excluded."""
+        return Comparison(sum(map(self.count, rows)), [each for row in rows for each in self.wrong(row)].count(None))
 
     def events(
         self,
@@ -473,6 +485,9 @@ def search_releases(
     Raises:
         ToolError: see :meth:`Study.search`.
     """
+    if study.together:
+        yield Searched("", "", *study.search(request, releases[-1], scratch, progress))
+        return
     digests = {release: study.digest(release, request, progress) for release in releases}
     first: dict[str, str] = {}
     for release, digest in digests.items():

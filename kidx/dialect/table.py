@@ -183,6 +183,11 @@ class Dialect:
     shutdown_flushes_empty_segment = log.flag(">=3.2.0", "",
         "A clean shutdown also flushes an active segment without records, which opens its indexes.")
 
+    logs_have_topic_ids = log.flag(">=2.8.0", "LG-90",
+        "A log has a topic id, which it writes to ``partition.metadata`` (KIP-516).")
+    newer_partition_metadata_is_read = log.flag(">=3.7.0", "LG-91",
+        "A ``partition.metadata`` of a version above 0 is read.")
+
     has_remote_index_cache = log.flag(">=3.6.0", "",
         "A log directory may hold the cache of remote index files, which is not a partition (KIP-405).")
     prefers_local_segments = log.flag(">=4.0.0", "LO-19",

@@ -26,6 +26,7 @@ from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
 from kidx.log.producers import NOTHING_VERIFIED, ProducerChanges, TransactionVerification, rebuild_producers
 from kidx.log.retention import delete_old_segments, delete_segments_before_start
+from kidx.log.topic_id import METADATA_FILE, InconsistentTopicIdError, TopicIdFile
 from kidx.log.validation import ValidationContext, checked_batches, ensure_allowed_size, validate
 from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, VerificationStateEntry
 from kidx.records import RecordBatch, iter_memory_batches
@@ -78,6 +79,7 @@ class UnifiedLog:
         segments: the segments by base offset.
         epochs: the leader epochs.
         producers: the state of the producers.
+        topic_id: the topic id in base64; None if the log has none, and up to 2.7.
 
     Raises:
         KidxError, OSError: an error that loading cannot repair.
@@ -148,6 +150,10 @@ class UnifiedLog:
         self._rebuild_producers(clean=clean)
         self._update_first_unstable_offset()
         self._delete_detached()
+        self._topic_id_file = TopicIdFile(
+            self.directory / METADATA_FILE, reads_newer=self.dialect.newer_partition_metadata_is_read
+        )
+        self.topic_id = self._topic_id_file.read() if self.dialect.logs_have_topic_ids else None
 
     def __enter__(self) -> Self:
         return self
@@ -305,6 +311,27 @@ class UnifiedLog:
             InvalidArgumentError: ``epoch`` or ``offset`` is negative.
         """
         self.epochs.assign(epoch, offset)
+
+    def assign_topic_id(self, topic_id: str) -> None:
+        """Give the log the id of its topic, and write it to ``partition.metadata`` if there is no such file (LG-90).
+
+        Args:
+            topic_id: 16 bytes in base64, without padding.
+
+        Raises:
+            InconsistentTopicIdError: the log has another topic id.
+            OSError: the file cannot be written.
+        """
+        if not self.dialect.logs_have_topic_ids:
+            return
+        if self.topic_id not in (None, topic_id):
+            raise InconsistentTopicIdError(
+                f"Tried to assign topic ID {topic_id} to log for topic partition {self.directory.name},"
+                f"but log already contained topic ID {self.topic_id}"
+            )
+        self.topic_id = topic_id
+        if not self._topic_id_file.path.exists():
+            self._topic_id_file.write(topic_id)
 
     # -- appending -----------------------------------------------------------------------------------------------------
 

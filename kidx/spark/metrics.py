@@ -25,12 +25,14 @@ class Totals:
 
     Attributes:
         pushed: conditions that the source used, such as ``offset > 20``.
+        rows: number of rows that the tasks gave Spark.
     """
 
     log_bytes: int
     index_bytes: int
     tasks: int
     pushed: tuple[str, ...] = ()
+    rows: int = 0
 
     @property
     def bytes_read(self) -> int:
@@ -38,7 +40,9 @@ class Totals:
         return self.log_bytes + self.index_bytes
 
 
-def record_metrics(directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = ()) -> None:
+def record_metrics(
+    directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = (), *, rows: int = 0
+) -> None:
     """Record the reads of a task (``read``) or of the planning of a query (``plan``) in the log, and in a file.
 
     Args:
@@ -46,6 +50,7 @@ def record_metrics(directory: str | None, kind: str, counter: Counter, pushed: I
         kind: ``read`` or ``plan``.
         counter: counter of the reads.
         pushed: conditions that the planning used.
+        rows: number of rows that the task gave Spark.
 
     Raises:
         OSError: the file cannot be written.
@@ -58,8 +63,7 @@ def record_metrics(directory: str | None, kind: str, counter: Counter, pushed: I
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         document: dict[str, Any] = {"kind": kind, "log_bytes": counter.log_bytes, "index_bytes": counter.index_bytes}
-        if kind == "plan":
-            document["pushed"] = pushed
+        document |= {"pushed": pushed} if kind == "plan" else {"rows": rows}
         (path / f"{kind}-{uuid.uuid4().hex}.json").write_text(json.dumps(document), "utf-8")
 
 
@@ -71,4 +75,5 @@ def totals(directory: str | Path) -> Totals:
         sum(document["index_bytes"] for document in documents),
         sum(document["kind"] == "read" for document in documents),
         tuple(dict.fromkeys(each for document in documents for each in document.get("pushed", ()))),
+        sum(document.get("rows", 0) for document in documents),
     )

@@ -138,13 +138,22 @@ class SegmentsReader(DataSourceReader):
         options, counter = self.options, Counter()
         buffer = RowBuffer(arrow_schema(_columns(self.columns)))
         reader = reader_of(options, self.conditions)
-        for split in partition.value:
-            if options.content == "records":
-                yield from reader.records(split, buffer, counter)
-            else:
-                yield from rows(options.content, split, buffer, counter)
-        yield from buffer.flush()
-        record_metrics(options.metrics, "read", counter)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            for split in partition.value:
+                if options.content == "records":
+                    yield from reader.records(split, buffer, counter)
+                else:
+                    yield from rows(options.content, split, buffer, counter)
+            yield from buffer.flush()
+
+        number = 0
+        try:
+            for batch in read():
+                number += batch.num_rows
+                yield batch
+        finally:  # also if Spark needs no more rows
+            record_metrics(options.metrics, "read", counter, rows=number)
 
 
 class PushingReader(SegmentsReader):

@@ -1,4 +1,4 @@
-"""The commands of docs/fleet.md on a standalone cluster, whose workers have the dependencies of kidx, but not kidx."""
+"""The commands and the program of docs/clusters.md on a standalone cluster whose workers lack kidx."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import tarfile
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet
@@ -23,7 +24,7 @@ from kidx.spark.starting import spark_java_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
-PAGE = Path(__file__).parents[2] / "docs" / "fleet.md"
+PAGE = Path(__file__).parents[2] / "docs" / "clusters.md"
 SPARK = Path(pyspark.__file__).parent
 LIMIT = 280
 
@@ -47,6 +48,7 @@ def environment(tmp_path_factory):
     return found | {
         "JAVA_HOME": str(spark_java_home(find_java())),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "TZ": "UTC",
         "SPARK_WORKER_DIR": str(place / "work"),
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -89,9 +91,9 @@ def master(environment, tmp_path_factory):
         yield url
 
 
-def commands():
-    """Return the block of commands for a cluster."""
-    return re.search(r"On a cluster.*?```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)[1]
+def blocks(language):
+    """Return the page's blocks of a language, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
 def submit(script, environment, place):
@@ -113,7 +115,7 @@ def script(master, tmp_path_factory):
     with tarfile.open(Path(__file__).parents[1] / "golden-fleet" / "F1.tar.xz") as files:
         files.extractall(fleet, filter="data")
     roots = sorted({path.parent.parent for path in fleet.rglob("*.log")})
-    text = commands()
+    text = blocks("sh")[0]
     for old, new in (
         ("spark://HOST:7077", master),
         ("partitions=32", "partitions=2"),
@@ -138,6 +140,27 @@ def test_workers_without_kidx_are_named(environment, script, tmp_path):
     found = submit(re.sub(r"--py-files \S+ ", "", script[0]), environment, tmp_path)
     assert found.returncode == 2
     assert (
-        "the workers' Python has no kidx; pass --py-files kidx.zip, or install it there (docs/fleet.md)"
+        "the workers' Python has no kidx; pass --py-files kidx.zip, or install it there (docs/clusters.md)"
         in found.stdout + found.stderr
     )
+
+
+def test_the_program_reads_and_follows(environment, master, tmp_path):
+    root = Path(__file__).parents[1] / "golden" / "3.9.2"
+    (program,), (archive, start) = blocks("python"), blocks("sh")
+    assert program.count('"/mnt/broker1"') == 2
+    (tmp_path / "segments.py").write_text(program.replace("/mnt/broker1", str(root)), "utf-8")
+    making = next(line for line in archive.splitlines() if "make_archive" in line)
+    assert "spark://HOST:7077" in start
+    text = f"{making}\n{start.replace('spark://HOST:7077', master)}"
+    found = submit(text, environment, tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+    every = kidx.read(root).read_all()
+    copied = pyarrow.parquet.read_table(tmp_path / "records", columns=["topic", "partition", "offset"])
+    names = ("topic", "partition", "offset")
+    assert sorted(zip(*(copied[name].to_pylist() for name in names), strict=True)) == sorted(
+        zip(*(every[name].to_pylist() for name in names), strict=True)
+    )
+    since, until = (datetime(2023, 11, 14, hour, tzinfo=UTC) for hour in (22, 23))
+    counted = pyarrow.parquet.read_table(tmp_path / "counts")["count"].to_pylist()
+    assert sum(counted) == kidx.read(root, times=(since, until)).read_all().num_rows

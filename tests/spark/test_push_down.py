@@ -50,6 +50,7 @@ def test_options_of_time_read_by_the_index(asked, long_log):
     assert narrow == list(range(17_000, 17_100))
     assert full.bytes_read > 4_000_000
     assert some.bytes_read * 20 < full.bytes_read
+    assert (full.rows, some.rows) == (40_000, 100)
 
 
 @pytest.mark.thorough

@@ -576,6 +576,8 @@ def test_every_request_matches_the_schema():
     of_kafka = {
         "offset_snapshot",
         "end_offset_for_epoch",
+        "assign_topic_id",
+        "topic_id",
         "clean_log",
         "crash_cleaning",
         "verify_transaction",

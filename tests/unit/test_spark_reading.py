@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import LongType, StructField, StructType
 
 from kidx.errors import ToolError
 from kidx.java_numbers import LONG_MAX
@@ -21,6 +23,8 @@ from kidx.records import (
     build_batch,
     end_transaction_marker,
 )
+from kidx.spark.metrics import totals
+from kidx.spark.source import SegmentsReader
 from kidx.tables.columns import RowBuffer
 from kidx.tables.indexes import Counter
 from kidx.tables.options import read_options
@@ -244,3 +248,21 @@ def test_a_segment_without_its_index_is_cut_at_batches_of_the_log(tmp_path, inde
     found = rows(tmp_path, minPartitions="6")
     assert [row["offset"] for row in found if isinstance(row, dict)] == list(range(300))
     assert [f"{log.name} at byte {position}" in row for row in found if isinstance(row, str)] == [True]
+
+
+@pytest.mark.parametrize("most", [1, None])
+def test_a_task_that_ends_early_writes_its_metrics_too(tmp_path, most):
+    directory = tmp_path / "data" / "t-0"
+    directory.mkdir(parents=True)
+    batches = [build_batch([SimpleRecord(1, b"k", b"v")] * 50, base_offset=50 * n) for n in range(4000)]
+    (directory / f"{0:020d}.log").write_bytes(b"".join(batches))
+    options = read_options({"path": str(tmp_path / "data"), "metrics": str(tmp_path / "metrics")})
+    reader = SegmentsReader(StructType([StructField("offset", LongType(), nullable=False)]), options)
+    (task,) = reader.partitions()
+    rows = reader.read(task)
+    number = sum(batch.num_rows for batch in islice(rows, most))
+    rows.close()
+    found = totals(tmp_path / "metrics")
+    assert (found.tasks, found.rows) == (1, number)
+    assert number == 200_000 if most is None else 0 < number < 200_000
+    assert found.log_bytes > 0

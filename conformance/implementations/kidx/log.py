@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.kidx.list_offsets_cache import ListOffsetsCache
 from conformance.implementations.kidx.per_dialect_results import Answers, results_per_dialect
@@ -35,6 +37,9 @@ _SAME_KIND = {
     "io": "kafka",  # for an unreadable batch: a KafkaException, while other I/O errors are storage errors
 }
 """The names that the log machine has for some of kidx's error kinds."""
+
+
+_HALVES: Final = struct.Struct(">qq")  # a topic id
 
 
 class KilledError(Exception):
@@ -71,6 +76,8 @@ class ReferenceLog(SharedReference):
             "append_verified": self._append_verified,
             "list_offsets": self._list_offsets,
             "read_log": self._read,
+            "assign_topic_id": self._assign_topic_id,
+            "topic_id": self._topic_id,
             "clean_log": self._clean,
             "crash_cleaning": self._crash_cleaning,
             "close_log": self._close,
@@ -189,6 +196,13 @@ class ReferenceLog(SharedReference):
                     return None  # the batch is of a rejected append
                 return first_batch(next(segment.batches(found.position)).to_bytes())
         return None
+
+    def _assign_topic_id(self, number: int) -> None:
+        self._opened.assign_topic_id(urlsafe_b64encode(_HALVES.pack(1, number)).rstrip(b"=").decode())
+
+    def _topic_id(self) -> tuple[int, ...] | None:
+        topic_id = self._opened.topic_id
+        return None if topic_id is None else _HALVES.unpack(urlsafe_b64decode(topic_id + "=="))
 
     def _clean(
         self, checkpoint: int, io_buffer_size: int, slots: int, age: int, at: Callable[[str], None] | None = None

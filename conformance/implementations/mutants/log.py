@@ -61,6 +61,13 @@ plant(
     Row("LG-85", "older-epochs-are-not-found", "The end of an epoch that the log does not have is not found.",
         "end_offset_for_epoch", "self.epochs.end_of(epoch, self.end_offset)",
         "self.epochs.end_of(epoch, self.end_offset) if any(e.epoch == epoch for e in self.epochs.entries) else None"),
+    # -- topic ids --
+    Row("LG-90", "topic-ids-are-not-written", "A topic id is not written to partition.metadata.",
+        "assign_topic_id", "self._topic_id_file.path.exists()", "not self._topic_id_file.path.exists()"),
+    Row("LG-90", "accepts-another-topic-id", "A log with a topic id accepts a different topic id.",
+        "assign_topic_id", "self.topic_id not in (None, topic_id)", "False"),
+    Row("LG-91b", "newer-metadata-is-rejected", "A partition.metadata of a version above 0 is rejected, as up to 3.6.",
+        "__init__", "self.dialect.newer_partition_metadata_is_read", "False"),
     # -- rolling, truncating, deleting, opening --
     Row("LG-5", "rolls-at-the-end",
         "A new segment begins at the log end even if the next batch begins later.",

@@ -12,6 +12,7 @@ from conformance.lockstep.participant import Participant
 from conformance.lockstep.scope import Group, ObservationT, Scope
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.operations.op import Files as FilesAfter
+from kidx.log.topic_id import METADATA_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,6 +100,7 @@ COMPARED: Final = (
     "leader-epoch-checkpoint",
     ".cleaned",
     ".swap",
+    METADATA_FILE,
 )
 """The ends of the names of files that are compared."""
 _MOST: Final = 1 << 12

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.lockstep.scopes.directory import LogParticipant
+from conformance.lockstep.scopes.directory import COMPARED, LogParticipant
 from conformance.lockstep.scopes.tolerances import (
     AFTER_CORRUPTION,
     TOLERANCES,
@@ -24,6 +24,7 @@ from conformance.operations import OK, Operation
 from conformance.operations.log import PRODUCER_ERRORS, UNSPECIFIED_PRODUCER_ERROR, LogObservation, LogState
 from conformance.operations.log_capabilities import CAPABILITIES, NOT_IN_STATE
 from conformance.operations.outcomes import FAILURE
+from kidx.log.topic_id import METADATA_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +98,8 @@ class ExternalLogParticipant(LogParticipant):
     Attributes:
         tolerated: The number of steps with a tolerated difference, by the description of the tolerance.
     """
+
+    compared = tuple(end for end in COMPARED if end != METADATA_FILE)  # no operation of programs assigns a topic id
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)

@@ -114,7 +114,7 @@ class Output:
 def reason_of_spark(error: Exception) -> str:
     """Return the reason why Spark failed, as one line: the first cause in the JVM, or the exception of a worker."""
     if _WITHOUT_KIDX.search(str(error)):
-        return "the workers' Python has no kidx; pass --py-files kidx.zip, or install it there (docs/fleet.md)"
+        return "the workers' Python has no kidx; pass --py-files kidx.zip, or install it there (docs/clusters.md)"
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith("SQLSTATE")] or [type(error).__name__]
     causes = [line.removeprefix("Caused by:").lstrip(": ") for line in lines if line.startswith((":", "Caused by:"))]

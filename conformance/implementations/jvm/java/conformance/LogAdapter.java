@@ -382,6 +382,30 @@ final class LogAdapter {
         reply.add(new Members.Reader(found.getClass(), "offset").readLong(found));
     }
 
+    /** Assigns the topic id with the halves 1 and number; does nothing before 2.8. */
+    void assignTopicId(long number) throws Throwable {
+        Method assign = Members.methodOrNull(type, "assignTopicId", 1);
+        if (assign != null)
+            Members.call(assign, log, Members.create(Members.constructor(assign.getParameterTypes()[0], 2), 1L, number));
+    }
+
+    /** Adds the halves of the topic id; nothing if the log has none. 2.8 has the id zero instead of none. */
+    void topicId(Reply reply) throws Throwable {
+        Method topicId = Members.methodOrNull(type, "topicId", 0);
+        Object found = topicId == null ? null : Members.call(topicId, log);
+        if (found != null && !found.getClass().getSimpleName().equals("Uuid"))
+            found = Options.get(found);
+        if (found == null)
+            return;
+        long[] halves = {
+            new Members.Reader(found.getClass(), "getMostSignificantBits").readLong(found),
+            new Members.Reader(found.getClass(), "getLeastSignificantBits").readLong(found)};
+        if (halves[0] == 0 && halves[1] == 0)
+            return;
+        for (long half : halves)
+            reply.add(half);
+    }
+
     void state(Reply reply) throws Throwable {
         for (Members.Reader offset : offsets)
             reply.add(offset.readLong(log));

@@ -10,7 +10,7 @@ import java.util.zip.CRC32C;
 public final class LogDriver extends ReplyingDriver {
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
-            ".swap");
+            ".swap", "partition.metadata");
 
     private static final int MAGIC = 16;
 
@@ -129,6 +129,8 @@ public final class LogDriver extends ReplyingDriver {
                 case "read_log" -> addBatch(adapter.read(a));
                 case "offset_snapshot" -> adapter.offsetSnapshot(reply);
                 case "end_offset_for_epoch" -> adapter.endOffsetForEpoch((int) a, reply);
+                case "assign_topic_id" -> adapter.assignTopicId(a);
+                case "topic_id" -> adapter.topicId(reply);
                 case "expire_producers" -> adapter.expireProducers(environment.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }

@@ -6,10 +6,10 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 
 /**
  * Arguments of a log's factory method: kafka.log.Log.apply (2.4 - 3.0), kafka.log.UnifiedLog.apply (3.1 - 4.0) and
@@ -29,7 +29,7 @@ final class LogParts {
     private final Class<?> configType;
     private final Map<Map<String, String>, Object> configs = new HashMap<>();
     private Object topicStats;
-    /** True if the broker has remote storage; the last boolean parameter of the factory. */
+    /** True if the broker has remote storage. */
     boolean tiered;
 
     LogParts(ClassLoader loader, LogEnvironment environment) throws Throwable {
@@ -85,7 +85,6 @@ final class LogParts {
         try {
             Class<?>[] parameters = create.getParameterTypes();
             Object[] arguments = new Object[parameters.length];
-            int last = List.of(parameters).lastIndexOf(boolean.class);
             int longs = 0;
             int booleans = 0;
             for (int i = 0; i < parameters.length; i++) {
@@ -97,7 +96,7 @@ final class LogParts {
                 else if (parameter == int.class)
                     arguments[i] = expirationMs;  // the other numbers are delays, which never end in a test
                 else if (parameter == boolean.class)
-                    arguments[i] = booleans++ == 0 ? clean : tiered && i == last;
+                    arguments[i] = booleans++ == 0 ? clean : !isRemote(parameters, i) || tiered;
                 else if (parameter == configType)
                     arguments[i] = config;
                 else
@@ -107,6 +106,11 @@ final class LogParts {
         } finally {
             marker.delete();
         }
+    }
+
+    /** Returns true if a boolean states that the broker has remote storage, and not that the log keeps its topic id. */
+    private static boolean isRemote(Class<?>[] parameters, int place) {
+        return parameters[place - 1] == ConcurrentMap.class;
     }
 
     /** Returns the argument for a parameter, chosen by its type. */

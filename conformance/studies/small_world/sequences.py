@@ -6,24 +6,13 @@ each kind. Appends, lookups and truncations use the same few offsets, and the fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.lockstep import DivergenceError
-from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.completeness import compared_by
-from conformance.runs.shrinking.divergence import shrink_divergence
-from conformance.scratch import scratch_directory
-from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from conformance.kafka.jar_fetch import Progress
-    from conformance.lockstep import Lockstep
+    from collections.abc import Iterator
 
 AlphabetOperation = tuple[Operation, ...]
 """Element of a sequence: one operation, or two for reopening, which are always executed together."""
@@ -95,67 +84,7 @@ def alphabet(kind: str) -> list[AlphabetOperation]:
     )
 
 
-@dataclass(frozen=True)
-class SequenceResult:
-    """Result for one kind of index.
-
-    Attributes:
-        kind: kind of the index.
-        sequences: number of executed sequences.
-        steps: number of executed steps.
-        failure: the first divergence, shrunk, or None.
-        compared: what was compared.
-    """
-
-    kind: str
-    sequences: int
-    steps: int
-    failure: DivergenceError | None = None
-    compared: Comparison = field(default_factory=partial(Comparison, 0))
-
-
 def sequences(kind: str, length: int) -> Iterator[tuple[Operation, ...]]:
     """Yield every sequence of this length, after an opening. Shorter sequences are prefixes of these."""
     for sequence in product(alphabet(kind), repeat=length):
         yield (_OPENINGS[kind], *(operation for element in sequence for operation in element))
-
-
-def check_all_sequences(
-    kind: str,
-    length: int,
-    releases: Sequence[str],
-    implementations: Sequence[str] = ("jvm",),
-    *,
-    progress: Progress | None = None,
-    on_progress: Callable[[int], None] = lambda _: None,
-) -> SequenceResult:
-    """Execute every sequence with the reference, the model and every implementation of every release.
-
-    Args:
-        kind: ``offset``, ``time`` or ``transaction``.
-        length: number of operations in a sequence, after the opening.
-        releases: releases whose dialects and classes are used.
-        implementations: ``-i`` arguments such as ``"jvm"``.
-        progress: callback that receives the progress of fetching jars.
-        on_progress: callback that periodically receives the number of finished sequences.
-
-    Raises:
-        ToolError: an implementation is not available here.
-    """
-    machine = MACHINES[kind]
-    subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
-    done = 0
-    with scratch_directory() as scratch:
-        lockstep: Lockstep = machine.new_lockstep(subjects, scratch, releases=releases)
-        for done, operations in enumerate(sequences(kind, length), start=1):
-            try:
-                with lockstep.example():
-                    for operation in operations:
-                        lockstep.perform(operation)
-                    lockstep.compare_directories()
-            except DivergenceError as failure:
-                steps, compared = lockstep.statistics.steps, compared_by(lockstep, kind, 1)
-                return SequenceResult(kind, done, steps, shrink_divergence(lockstep, failure), compared)
-            if done % 100 == 0:
-                on_progress(done)
-        return SequenceResult(kind, done, lockstep.statistics.steps, compared=compared_by(lockstep, kind, 0))

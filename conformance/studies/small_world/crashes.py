@@ -8,24 +8,16 @@ and queried again, in lockstep.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.lockstep import DivergenceError
-from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES
-from conformance.runs.completeness import compared_by
-from conformance.scratch import scratch_directory
-from conformance.verdict import Comparison
 from kidx.records import build_batch
 from kidx.segment import follower_append_info
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from conformance.kafka.jar_fetch import Progress
+    from collections.abc import Iterator
 
 _BASE: Final = 100
 """Base offset of the segment."""
@@ -131,53 +123,10 @@ def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, i
         yield "torn", middle, (old[:middle] + new[middle:])[: max(length, middle)]
 
 
-@dataclass(frozen=True)
-class CrashResult:
-    """Result for all crash points of one operation in one release.
-
-    Attributes:
-        release: the release.
-        operation: the interrupted operation.
-        points: number of crash points.
-        steps: number of executed steps.
-        failure: the first divergence, or None.
-        compared: what was compared.
-    """
-
-    release: str
-    operation: str
-    points: int
-    steps: int
-    failure: DivergenceError | None = None
-    compared: Comparison = field(default_factory=partial(Comparison, 0))
-
-
-def explore_crashes(
-    release: str, implementations: Sequence[str] = ("jvm",), *, progress: Progress | None = None
-) -> Iterator[CrashResult]:
-    """Yield the result of all crash points of every operation, in lockstep with one release's implementations.
-
-    Raises:
-        ToolError: an implementation is not available here.
-    """
-    machine = MACHINES["segment"]
-    subjects = [machine.subject(name, release, progress) for name in implementations]
-    with scratch_directory() as scratch:
-        lockstep = machine.new_lockstep(subjects, scratch, releases=(release,))
-        for name, operation in CRASHING.items():
-            before, after = _before_and_after(lockstep, operation)
-            count, steps = 0, lockstep.statistics.steps
-            failure = None
-            for count, point in enumerate(crash_points(name, before, after), start=1):  # noqa: B007 -- used below
-                try:
-                    with lockstep.example():
-                        for step in point.operations():
-                            lockstep.perform(step)
-                except DivergenceError as error:
-                    failure = error
-                    break
-            compared = compared_by(lockstep, "segment", int(failure is not None))
-            yield CrashResult(release, name, count, lockstep.statistics.steps - steps, failure, compared)
+def crash_examples(lockstep: Any, operation: str) -> Iterator[tuple[Operation, ...]]:
+    """Yield an example for each crash point of an operation, which the lockstep first executes without a crash."""
+    for point in crash_points(operation, *_before_and_after(lockstep, CRASHING[operation])):
+        yield point.operations()
 
 
 def _before_and_after(lockstep: Any, operation: Operation) -> tuple[Files, Files]:
