@@ -376,6 +376,11 @@ def is_last_stable_before_start(step: LogStep) -> bool:
     return step.now is not None and step.now.last_stable_offset < step.now.start_offset
 
 
+def repeats(step: LogStep) -> bool:
+    """Return True if an append has a batch of the log as its result, because a producer has repeated it."""
+    return step.value is not None and step.was is not None and 0 <= step.value[1] < step.was.end_offset
+
+
 def is_several(step: LogStep) -> bool:
     """Return True if the operation has more than one batch."""
     return len(step.args[0]) > 1
@@ -627,6 +632,8 @@ ROWS = (
     Row("LG-20", ANY, "ok", "the state", is_last_stable_before_start),
     Row("LG-72", "update_high_watermark", "ok", "which index files exist",
         lambda s: len(s.files) > len(s.files_before)),
+    Row("LG-86", "append_as_follower append_as_leader append_verified", "ok", "the result", lambda s: not repeats(s)),
+    Row("LG-87", "append_as_leader append_verified", "ok", "the result", repeats),
     Row("LG-85", "end_offset_for_epoch", "ok", "the epoch and the offset"),
     Row("LG-90", "assign_topic_id", "ok kafka", "the file partition.metadata, or an error"),
     Row("LG-90", "topic_id", "ok", "the topic id"),

@@ -65,6 +65,7 @@ LOG: Final = TryOut(
         Operation("update_high_watermark", (2,)),
         Operation("roll_log"),
         Operation("assign_epoch", (1, 2)),
+        Operation("end_offset_for_epoch", (0,)),
         Operation("set_clock", (20_000,)),
         Operation("expire_producers"),
         Operation("delete_records", (1,)),

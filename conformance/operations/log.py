@@ -43,6 +43,20 @@ _look = partial(Op, files=Files.MAKES)
 _apart = partial(Op, files=Files.LEAVES)
 _cleaning = partial(_op, of=frozenset({"cleaned"}))
 
+RESULT: Final = (
+    "first_offset",
+    "last_offset",
+    "leader_epoch",
+    "max_timestamp",
+    "log_append_time",
+    "log_start_offset",
+    "size_in_bytes",
+)
+"""The numbers of the result of an append."""
+
+# An append returns what Kafka's log returns to its caller; a field that a release does not have is -1.
+_append = partial(_op, gives=Shape.NUMBERS, fields=RESULT)
+
 LOG_OPS: Final = by_name(
     (
         # A declaration has the name and the arguments with their types; `Op` explains the rest: `gives` is the type of
@@ -56,7 +70,7 @@ LOG_OPS: Final = by_name(
             {"settings": SETTINGS, "log_start_offset": LONG, "recovery_point": LONG, "clean": BOOLEAN, "now": LONG},
             effect=Effect.OPENS,
         ),
-        _op("append_as_leader", {"batches": BATCHES, "leader_epoch": INT}),
+        _append("append_as_leader", {"batches": BATCHES, "leader_epoch": INT}),
         # Begins to verify the next transaction of a producer. The result is true if the log returns a verification
         # guard. `raises_epochs` is true if the producer raises its epoch with each transaction.
         _apart(
@@ -66,8 +80,8 @@ LOG_OPS: Final = by_name(
         ),
         # Appends as a leader, with the last verification guard of the first batch's producer, and with a transaction
         # version.
-        _op("append_verified", {"batches": BATCHES, "leader_epoch": INT, "transaction_version": INT}),
-        _op("append_as_follower", {"batches": BATCHES, "leader_epoch": INT}),
+        _append("append_verified", {"batches": BATCHES, "leader_epoch": INT, "transaction_version": INT}),
+        _append("append_as_follower", {"batches": BATCHES, "leader_epoch": INT}),
         _op("roll_log", {}, line="roll", method="roll", needs=("segments",), does="Starts a new segment at the end."),
         _op(
             "truncate_log",
@@ -148,13 +162,15 @@ LOG_OPS: Final = by_name(
             gives=Shape.NUMBERS,
             fields=("log_start_offset", "end_offset", "high_watermark", "last_stable_offset"),
         ),
-        # Returns the offset to which a follower truncates whose last records have this leader epoch: the largest known
-        # epoch up to it, and the offset at which the next one begins; or null if the log does not have them.
         _apart(
             "end_offset_for_epoch",
             {"epoch": INT},
             gives=Shape.NUMBERS,
             fields=("leader_epoch", "end_offset"),
+            line="end_offset_for_epoch",
+            needs=("epoch_ends",),
+            does="The largest leader epoch of the log up to an epoch, and the offset at which the next one begins; null"
+            " if the log does not have them.",
         ),
         # Assigns the topic id whose halves are 1 and `topic_id`, as a broker does that learns it. Before 2.8 nothing
         # happens.

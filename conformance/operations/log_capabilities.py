@@ -40,6 +40,8 @@ CAPABILITIES: Final = {
     "transactions": "it keeps a last stable offset and writes .txnindex",
     "preallocation": "an index that is written to has segment.index.bytes, and appears when it is needed",
     "deferred_deletion": "segments before the log start remain until retention runs",
+    "append_results": "append returns its result, not null",
+    "epoch_ends": "end_offset_for_epoch returns where a leader epoch ends",
     TIME_LOOKUPS: "list_offsets finds records by their timestamps, and the largest timestamp (-3)",
 }
 """The capabilities, each with the behaviour of a log that has it."""
@@ -91,6 +93,8 @@ _CLAUSES: Final = {
     "producers": "LG-32 LG-33 LG-34 LG-35 LG-36 LG-37 LG-38 LG-39 LG-40 LG-41 LG-42",
     "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43 LG-45",
     "preallocation": "SEG-25 SEG-34",
+    "append_results": "LG-86 LG-87",
+    "epoch_ends": "LG-85",
     "clock": "LG-40",
     TIME_LOOKUPS: "LO-6 LO-9 LO-10 LO-15 LO-20 LO-23 FR-1 FR-2 LG-21 LG-22 LG-23 LG-24 LG-25 LG-29 LG-70",
     "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64 LG-71",

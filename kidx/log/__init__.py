@@ -24,10 +24,12 @@ from kidx.log.errors import (
     UnsupportedTargetError,
 )
 from kidx.log.lookup import TARGETS, IsolationLevel, list_offset
+from kidx.log.results import AppendResult
 from kidx.log.unified_log import UnifiedLog
 
 __all__ = [
     "TARGETS",
+    "AppendResult",
     "EpochEntry",
     "InvalidTimestampError",
     "IsolationLevel",

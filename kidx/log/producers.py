@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from kidx.log.segments import Segments
     from kidx.producers import ProducerAppendInfo, ProducerStateManager, VerificationStateEntry
+    from kidx.producers.entry import BatchMetadata
     from kidx.records import RecordBatch
     from kidx.segment import LogSegment
 
@@ -44,7 +45,7 @@ class ProducerChanges:
         verified: proof that came with the append to a leader.
 
     Attributes:
-        is_duplicate: True if a client repeats a batch of the log; the batches must not be appended.
+        duplicate: batch of the log that a client repeats, so that the batches must not be appended; or None.
 
     Raises:
         InvalidTxnStateError: an unverified transaction begins.
@@ -60,7 +61,7 @@ class ProducerChanges:
     ) -> None:
         self.producers = producers
         self._verified = verified
-        self.is_duplicate = False
+        self.duplicate: BatchMetadata | None = None
         self._infos: dict[int, ProducerAppendInfo] = {}
         self._producer_ids: list[int] = []
         self._completed: list[CompletedTxn] = []
@@ -68,9 +69,10 @@ class ProducerChanges:
             if batch.producer_id <= NO_PRODUCER_ID:
                 continue
             known = producers.producers.get(batch.producer_id)
-            if origin is Origin.CLIENT and known is not None and known.find_duplicate(batch) is not None:
-                self.is_duplicate = True
-                return
+            if origin is Origin.CLIENT and known is not None:
+                self.duplicate = known.find_duplicate(batch)
+                if self.duplicate is not None:
+                    return
             if verified.is_required:
                 self._check_verified(batch, origin)
             self._producer_ids.append(batch.producer_id)

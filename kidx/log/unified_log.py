@@ -25,11 +25,13 @@ from kidx.log.errors import (
 from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
 from kidx.log.producers import NOTHING_VERIFIED, ProducerChanges, TransactionVerification, rebuild_producers
+from kidx.log.results import AppendResult, append_result
 from kidx.log.retention import delete_old_segments, delete_segments_before_start
 from kidx.log.topic_id import METADATA_FILE, InconsistentTopicIdError, TopicIdFile
 from kidx.log.validation import ValidationContext, checked_batches, ensure_allowed_size, validate
 from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, VerificationStateEntry
 from kidx.records import RecordBatch, iter_memory_batches
+from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import (
     AppendInfo,
     Clock,
@@ -371,7 +373,7 @@ class UnifiedLog:
         from_client: bool = True,
         guard: VerificationStateEntry | None = None,
         transaction_version: int = 0,
-    ) -> None:
+    ) -> AppendResult:
         """Assign offsets to batches, change them as the topic requires, and append them.
 
         Args:
@@ -391,7 +393,7 @@ class UnifiedLog:
                 records, self.directory.name, limit, from_client=from_client, decompressor=decompressor
             )
             if not batches:
-                return
+                return AppendResult.nothing(self.start_offset)
             context = ValidationContext(
                 self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client
             )
@@ -402,9 +404,16 @@ class UnifiedLog:
             info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt, first_largest=first_largest)
             origin = Origin.CLIENT if from_client else Origin.COORDINATOR
             verified = TransactionVerification(self.config.verifies_transactions, guard, transaction_version)
-            self._append(final, appended, info, self.end_offset, origin, verified)
+            result = append_result(
+                batches,
+                info,
+                first=self.end_offset,
+                start=self.start_offset,
+                log_append_time=NO_TIMESTAMP if context.log_append_time is None else context.log_append_time,
+            )
+            return self._append(final, appended, info, result, origin, verified)
 
-    def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
+    def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> AppendResult:
         """Append batches as received from a leader.
 
         Args:
@@ -427,7 +436,7 @@ class UnifiedLog:
                 decompressor=self.dialect.decompressor,
             )
             if not batches:
-                return
+                return AppendResult.nothing(self.start_offset)
             lasts = [-1, *(batch.last_offset for batch in batches)]
             if any(previous >= last for previous, last in pairwise(lasts)):
                 raise OffsetsOutOfOrderError(f"Out of order offsets found in append to {self.directory.name}")
@@ -439,17 +448,19 @@ class UnifiedLog:
                     f" {self.end_offset}"
                 )
             valid = records[: sum(batch.size_in_bytes for batch in batches)]
-            self._append(valid, batches, append_info_of(batches), first if has_first else None, Origin.REPLICATION)
+            info, start = append_info_of(batches), self.start_offset
+            result = append_result(batches, info, first=first if has_first else None, start=start)
+            return self._append(valid, batches, info, result, Origin.REPLICATION)
 
     def _append(
         self,
         records: bytes,
         batches: list[RecordBatch],
         info: AppendInfo,
-        first: int | None,
+        result: AppendResult,
         origin: Origin,
         verified: TransactionVerification = NOTHING_VERIFIED,
-    ) -> None:
+    ) -> AppendResult:
         for batch in batches:
             if batch.magic >= 2:
                 self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
@@ -459,10 +470,10 @@ class UnifiedLog:
             raise RecordTooLargeError(
                 f"{len(records)} bytes exceed the maximum segment size of {self.config.segment_bytes}"
             )
-        segment = self._maybe_roll(len(records), info, first)
+        segment = self._maybe_roll(len(records), info, result.first_offset)
         changes = ProducerChanges(self.producers, batches, origin, verified)
-        if changes.is_duplicate:
-            return
+        if changes.duplicate is not None:
+            return result.repeating(changes.duplicate)
         segment.append(
             records,
             largest_offset=info.largest_offset,
@@ -473,8 +484,9 @@ class UnifiedLog:
         changes.apply(segment)
         self.producers.map_end_offset = self.end_offset
         self._update_first_unstable_offset()
+        return result
 
-    def _maybe_roll(self, size: int, info: AppendInfo, first: int | None) -> LogSegment:
+    def _maybe_roll(self, size: int, info: AppendInfo, first: int) -> LogSegment:
         segment = self.segments.active
         params = RollParams(
             self.config.segment_ms,
@@ -486,7 +498,7 @@ class UnifiedLog:
         )
         if not segment.should_roll(params):
             return segment
-        return self._roll(info.largest_offset - INT_MAX if first is None else first)
+        return self._roll(info.largest_offset - INT_MAX if first < 0 else first)
 
     def expire_producers(self) -> None:
         """Forget the producers that have been idle for too long, as a broker does periodically."""

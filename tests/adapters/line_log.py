@@ -33,6 +33,8 @@ CAPABILITIES = (
     "transactions",
     "preallocation",
     "deferred_deletion",
+    "append_results",
+    "epoch_ends",
     "time_lookups",
 )
 SAME_KIND = {
@@ -99,12 +101,18 @@ class Adapter:
         if "deferred_deletion" in self.without:
             self.log.delete_segments_before_start()
 
-    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
+    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> list[int] | None:
         data = base64.b64decode(batches)
         if role == "leader":
-            self.log.append_as_leader(data, leader_epoch, from_client=not coordinator)
+            result = self.log.append_as_leader(data, leader_epoch, from_client=not coordinator)
         else:
-            self.log.append_as_follower(data, leader_epoch)
+            result = self.log.append_as_follower(data, leader_epoch)
+        if "append_results" in self.without:
+            return None
+        return list(result if self.release >= "2.8.0" else result._replace(leader_epoch=-1))
+
+    def do_end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
+        return self.log.end_offset_for_epoch(epoch)
 
     def do_roll(self) -> None:
         self.log.roll()

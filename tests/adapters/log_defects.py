@@ -13,7 +13,7 @@ from typing import Any
 
 from line_log import Adapter, OutOfRangeError
 
-from kidx.log import UnifiedLog
+from kidx.log import AppendResult, UnifiedLog
 from kidx.records import build_batch, iter_memory_batches
 
 DEFECTS: dict[str, type[Adapter]] = {}
@@ -126,8 +126,8 @@ class ReadsFromTheOffsetBefore(Defect):
 class ForgetsTheLeadersEpoch(Defect):
     """As leader it writes epoch 0 into each batch."""
 
-    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
-        super().do_append(role, batches, 0 if role == "leader" else leader_epoch, coordinator)
+    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> list[int] | None:
+        return super().do_append(role, batches, 0 if role == "leader" else leader_epoch, coordinator)
 
 
 class KeepsTheProducersTime(Defect):
@@ -140,31 +140,36 @@ class KeepsTheProducersTime(Defect):
 class AppendsBatchByBatch(Defect):
     """The batches of one call are appended one at a time, so that a rejected call leaves some of them in the log."""
 
-    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
-        data = base64.b64decode(batches)
-        for batch in iter_memory_batches(data):
+    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> list[int] | None:
+        results: list[Any] = []
+        for batch in iter_memory_batches(base64.b64decode(batches)):
             one = base64.b64encode(batch.to_bytes()).decode()
-            super().do_append(role, one, leader_epoch, coordinator)
+            results.append(super().do_append(role, one, leader_epoch, coordinator))
+        if not results or None in results:
+            return None
+        last = results[-1]
+        largest, size = max(result[3] for result in results), sum(result[6] for result in results)
+        return [results[0][0], *last[1:3], largest, *last[4:6], size]
 
 
 class TakesDuplicates(Defect):
     """A producer's retry is appended again."""
 
-    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
+    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> list[int] | None:
         if role == "leader" and not coordinator:
             self.log.producers.producers.clear()
-        super().do_append(role, batches, leader_epoch, coordinator)
+        return super().do_append(role, batches, leader_epoch, coordinator)
 
 
 class FillsGaps(Defect):
     """A follower writes an empty record at the first offset of a gap, which compaction has left."""
 
-    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
+    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> list[int] | None:
         first = next(iter_memory_batches(base64.b64decode(batches)))
         if role == "follower" and first.base_offset > self.log.end_offset:
             filler = build_batch([(0, None, b"")], base_offset=self.log.end_offset, partition_leader_epoch=leader_epoch)
             self.log.append_as_follower(filler, leader_epoch)
-        super().do_append(role, batches, leader_epoch, coordinator)
+        return super().do_append(role, batches, leader_epoch, coordinator)
 
 
 class RejectsAnEmptyRoll(Defect):
@@ -350,10 +355,11 @@ class StableToTheEnd(Defect):
 class _EmptyTransactionIndex(UnifiedLog):
     """Log that empties the transaction indexes after each append."""
 
-    def append_as_follower(self, records: bytes, leader_epoch: int = 0) -> None:
-        super().append_as_follower(records, leader_epoch)
+    def append_as_follower(self, records: bytes, leader_epoch: int = 0) -> AppendResult:
+        result = super().append_as_follower(records, leader_epoch)
         for file in self.directory.glob("*.txnindex"):
             file.write_bytes(b"")
+        return result
 
 
 class NotesNoAbortedTransactions(Defect):

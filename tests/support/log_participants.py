@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from conformance.implementations.kidx.log import reported
+from conformance.operations import Outcome
 from conformance.operations.batches import Batch, encode, is_marker
 from conformance.operations.log import UNLIMITED
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig
+from kidx.log.results import append_result
 from kidx.log.validation import ValidationContext, checked_batches, validate
+from kidx.records.record import NO_TIMESTAMP
+from kidx.segment import follower_append_info
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.log import JvmLog
@@ -41,7 +46,7 @@ class Follower(CheckedAgainst):
         self._config = LogConfig()
 
     def perform(self, operation: Operation) -> LogObservation:
-        """Append as a follower: the leader's batches have offsets, epoch and timestamps."""
+        """Append as a follower: the leader's batches have offsets, epoch and timestamps. Return the leader's result."""
         name, arguments = operation
         if name == "open_log":
             self._config = LogConfig.of_topic(UNLIMITED | arguments[0])
@@ -63,4 +68,10 @@ class Follower(CheckedAgainst):
         checked = checked_batches(encode(batches), name, self._config.max_message_bytes, from_client=from_client)
         context = ValidationContext(dialect_of(self.release), self._config, self._end, epoch, self._now, from_client)
         records = validate(checked, context).records
-        return self._log.perform_bytes(records, epoch)
+        time = NO_TIMESTAMP if context.log_append_time is None else context.log_append_time
+        observation = self._log.perform_bytes(records, epoch)
+        if observation.outcome.error is not None:
+            return observation
+        info, start = follower_append_info(records), observation.state.start_offset
+        result = append_result(checked, info, first=self._end, start=start, log_append_time=time)
+        return observation._replace(outcome=Outcome(None, reported(result, context.dialect)))

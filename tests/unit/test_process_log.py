@@ -360,7 +360,7 @@ def test_a_segment_at_a_gap_may_begin_where_the_previous_one_ends(tmp_path, full
         "class Named(Adapter):\n"
         "  def do_append(self, **request):\n"
         f"    if {full}: self.log.roll()\n"
-        "    super().do_append(**request)\n"
+        "    return super().do_append(**request)\n"
         "Named('4.4.0').run()"
     )
     log = ProcessLog(script(code), "4.4.0")
@@ -575,7 +575,6 @@ def test_every_request_matches_the_schema():
     assert {operation.name for operation in TRY_OUT.operations} == set(REQUESTS)
     of_kafka = {
         "offset_snapshot",
-        "end_offset_for_epoch",
         "assign_topic_id",
         "topic_id",
         "clean_log",
@@ -681,10 +680,11 @@ Plain("4.4.0").run()
 """
 ENTRIES_BY_FIRST_OFFSET = """
   def do_append(self, **what):
-    super().do_append(**what)
+    result = super().do_append(**what)
     for index in (segment.offset_index for segment in self.log.segments):
       with open(index.path, "r+b") as file:
         if file.read(4) != bytes(4): file.seek(3); file.write(bytes([1]))
+    return result
 Plain("4.4.0").run()
 """
 WITHOUT_TIMES = """
@@ -734,8 +734,9 @@ def test_a_grave_defect_is_reported_with_its_declared_clause_only(tmp_path, code
 
 UNFINISHED = """
   def do_append(self, **what):
-    super().do_append(**what)
+    result = super().do_append(**what)
     for path in Path(self.log.directory).glob("*.timeindex"): path.write_bytes(bytes(path.stat().st_size))
+    return result
 Plain("4.4.0").run()
 """
 FIRST_OF_BATCH = """

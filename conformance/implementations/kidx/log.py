@@ -22,8 +22,9 @@ from conformance.operations.log import (
     LogObservation,
     LogState,
 )
+from kidx.dialect.release_range import ReleaseRange
 from kidx.errors import KidxError
-from kidx.log import LogConfig, OffsetOutOfRangeError, UnifiedLog
+from kidx.log import AppendResult, LogConfig, OffsetOutOfRangeError, UnifiedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,15 @@ _HALVES: Final = struct.Struct(">qq")  # a topic id
 
 class KilledError(Exception):
     """Simulated end of the process."""
+
+
+_HAS_EPOCH: Final = ReleaseRange.parse(">=2.8.0")
+"""The releases in which the result of an append has a leader epoch."""
+
+
+def reported(result: AppendResult, dialect: Dialect) -> tuple[int, ...]:
+    """Return the result of an append as a release reports it; a leader epoch that it does not report is -1."""
+    return tuple(result if dialect.like in _HAS_EPOCH else result._replace(leader_epoch=-1))
 
 
 def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]:
@@ -139,8 +149,8 @@ class ReferenceLog(SharedReference):
     def _set_clock(self, now: int) -> None:
         self._now = now
 
-    def _append_as_leader(self, batches: list[dict[str, Any]], epoch: int) -> None:
-        self._opened.append_as_leader(encode(batches), epoch, from_client=not is_marker(batches))
+    def _append_as_leader(self, batches: list[dict[str, Any]], epoch: int) -> tuple[int, ...]:
+        return self._appended(self._opened.append_as_leader(encode(batches), epoch, from_client=not is_marker(batches)))
 
     def _verify_transaction(self, producer: int, sequence: int, epoch: int, raises_epochs: bool) -> bool:
         guard = self._opened.start_verification(producer, sequence, epoch, raises_epochs=raises_epochs)
@@ -148,17 +158,29 @@ class ReferenceLog(SharedReference):
             self._guards[producer] = guard
         return guard is not None
 
-    def _append_verified(self, batches: list[dict[str, Any]], epoch: int, version: int) -> None:
-        self._opened.append_as_leader(
-            encode(batches),
-            epoch,
-            from_client=not is_marker(batches),
-            guard=self._guards.get(producer_of(batches)),
-            transaction_version=version,
+    def _append_verified(self, batches: list[dict[str, Any]], epoch: int, version: int) -> tuple[int, ...]:
+        return self._appended(
+            self._opened.append_as_leader(
+                encode(batches),
+                epoch,
+                from_client=not is_marker(batches),
+                guard=self._guards.get(producer_of(batches)),
+                transaction_version=version,
+            )
         )
 
-    def _append_as_follower(self, batches: list[dict[str, Any]], epoch: int) -> None:
-        self._opened.append_as_follower(encode(batches), epoch)
+    def _append_as_follower(self, batches: list[dict[str, Any]], epoch: int) -> tuple[int, ...]:
+        return self._appended(self._opened.append_as_follower(encode(batches), epoch))
+
+    def _appended(self, result: AppendResult) -> tuple[int, ...]:
+        """Return the fields of a result that the newest release has, and keep the fields that others have."""
+        dialect = self.dialect
+        if not isinstance(dialect, SharedDialect):
+            return reported(result, dialect)
+        *others, newest = dialect.members
+        own = reported(result, newest)
+        self._answers = {each.release: Outcome(None, its) for each in others if (its := reported(result, each)) != own}
+        return own
 
     def _list_offsets(self, targets: list[int]) -> tuple[Any, ...]:
         log, dialect = self._opened, self.dialect

@@ -20,7 +20,7 @@ from conformance.implementations.process.messages import (
     request_type,
 )
 from conformance.operations.batches import encode, is_marker
-from conformance.operations.log import LOG_ERRORS, LOG_OPS, LogState
+from conformance.operations.log import LOG_ERRORS, LOG_OPS, RESULT, LogState
 from conformance.operations.log_capabilities import CAPABILITIES
 from conformance.operations.op import BOOLEAN, LONGS, Shape
 from kidx.java_numbers import LONG_MAX
@@ -128,11 +128,16 @@ class StateReply(Answer):
 
 
 _Found = Annotated[tuple[Long, Long, Long], Meta(description="timestamp, offset, leader epoch")] | None
+_Result = Annotated[
+    tuple[Long, Long, Long, Long, Long, Long, Long], Meta(description=", ".join(RESULT).replace("_", " "))
+]
+_EpochEnd = Annotated[tuple[Long, Long], Meta(description="leader epoch, end offset")] | None
 _OK: Final[dict[Shape, Any]] = {
     Shape.NOTHING: None,
     Shape.FLAG: bool,
     Shape.NUMBER: Long,
     Shape.ANSWERS: tuple[_Found, ...],
+    Shape.NUMBERS: _EpochEnd,
 }
 """Type of ``ok`` in a reply for each result type of an operation."""
 VERSION: Final = Version(
@@ -141,7 +146,7 @@ VERSION: Final = Version(
     LOG_ERRORS,
     {
         OpenLog: None,
-        Append: None,
+        Append: _Result | None,
         **{OF_OPERATION[name]: _OK[LOG_OPS[name].gives] for name in OF_OPERATION if name != "close_log"},
         OF_OPERATION["apply_retention"]: Count,
         Read: Batches,

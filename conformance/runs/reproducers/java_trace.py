@@ -68,7 +68,15 @@ class _Form:
     loaded: tuple[str, ...] = ()
 
 
-_OF_LOGS: Final = ("LogAdapter", "LogParts", "LogProducers", "LogCleaning", "LogAnswer", "LogEnvironment")
+_OF_LOGS: Final = (
+    "LogAdapter",
+    "LogParts",
+    "LogProducers",
+    "LogCleaning",
+    "LogAnswer",
+    "AppendResults",
+    "LogEnvironment",
+)
 _OF_TIERS: Final = ("FailingStorage", "MetadataInMemory")
 _LOG: Final = _Form("LogDriver", _OF_LOGS, _LOG_STATE)
 _FORMS: Final = {

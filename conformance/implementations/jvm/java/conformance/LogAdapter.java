@@ -14,6 +14,7 @@ import java.util.Optional;
 final class LogAdapter {
     final LogParts parts;
     private final LogProducers producers;
+    private final AppendResults results;
     private final Class<?> type;
     private final Method readableRecords;
     private final Method appendAsLeader;
@@ -44,6 +45,7 @@ final class LogAdapter {
         parts = new LogParts(loader, environment);
         type = parts.type;
         producers = new LogProducers(type);
+        results = new AppendResults(loader);
         readableRecords = Members.method(Members.type(loader,
             "org.apache.kafka.common.record.internal.MemoryRecords", "org.apache.kafka.common.record.MemoryRecords"),
             "readableRecords", 1);
@@ -149,16 +151,16 @@ final class LogAdapter {
         guards.clear();
     }
 
-    void appendAsLeader(byte[] bytes, int epoch, boolean fromClient) throws Throwable {
-        appendAsLeader(bytes, epoch, fromClient, null, (short) 0);
+    Object appendAsLeader(byte[] bytes, int epoch, boolean fromClient) throws Throwable {
+        return appendAsLeader(bytes, epoch, fromClient, null, (short) 0);
     }
 
     /** Appends with the last verification guard of a producer, and with a transaction version (since 4.2). */
-    void appendVerified(byte[] bytes, int epoch, short version, boolean fromClient, long producer) throws Throwable {
-        appendAsLeader(bytes, epoch, fromClient, guards.get(producer), version);
+    Object appendVerified(byte[] bytes, int epoch, short version, boolean fromClient, long producer) throws Throwable {
+        return appendAsLeader(bytes, epoch, fromClient, guards.get(producer), version);
     }
 
-    private void appendAsLeader(byte[] bytes, int epoch, boolean fromClient, Object guard, short version)
+    private Object appendAsLeader(byte[] bytes, int epoch, boolean fromClient, Object guard, short version)
             throws Throwable {
         Object[] arguments = new Object[leaderParameters.length];
         arguments[0] = records(bytes);
@@ -172,7 +174,7 @@ final class LogAdapter {
                 arguments[i] = parameter == short.class ? (Object) version : leaderDefault(i);
         }
         try {
-            Members.call(appendAsLeader, log, arguments);
+            return Members.call(appendAsLeader, log, arguments);
         } catch (Throwable thrown) {
             throw unwrapped(thrown);
         }
@@ -199,11 +201,14 @@ final class LogAdapter {
         };
     }
 
-    void appendAsFollower(byte[] bytes, int epoch) throws Throwable {
-        if (appendAsFollower.getParameterCount() == 1)
-            Members.call(appendAsFollower, log, records(bytes));
-        else
-            Members.call(appendAsFollower, log, records(bytes), epoch);
+    Object appendAsFollower(byte[] bytes, int epoch) throws Throwable {
+        return appendAsFollower.getParameterCount() == 1 ? Members.call(appendAsFollower, log, records(bytes))
+            : Members.call(appendAsFollower, log, records(bytes), epoch);
+    }
+
+    /** Adds the fields of the result of an append. */
+    void addResult(Object result, Reply reply) throws Throwable {
+        results.add(result, reply);
     }
 
     private Object nothing(Class<?> option) throws Throwable {

@@ -97,12 +97,12 @@ public final class LogDriver extends ReplyingDriver {
         run(() -> {
             switch (operation) {
                 case "open_log" -> open(LogAdapter.settings(text(bytes)), arguments);
-                case "append_as_leader" -> adapter.appendAsLeader(bytes, (int) a, b != 0);
+                case "append_as_leader" -> adapter.addResult(adapter.appendAsLeader(bytes, (int) a, b != 0), reply);
                 case "verify_transaction" ->
                     reply.add(adapter.verify(a, (int) b, (short) arguments[2], arguments[3] != 0) ? 1 : 0);
-                case "append_verified" ->
-                    adapter.appendVerified(bytes, (int) a, (short) b, arguments[2] != 0, arguments[3]);
-                case "append_as_follower" -> adapter.appendAsFollower(bytes, (int) a);
+                case "append_verified" -> adapter.addResult(
+                    adapter.appendVerified(bytes, (int) a, (short) b, arguments[2] != 0, arguments[3]), reply);
+                case "append_as_follower" -> adapter.addResult(adapter.appendAsFollower(bytes, (int) a), reply);
                 case "list_offsets" -> {
                     reply.add(arguments.length);
                     for (long target : arguments)

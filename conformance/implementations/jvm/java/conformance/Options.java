@@ -3,16 +3,19 @@ package conformance;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.OptionalLong;
 
 /** Conversion of Java's and Scala's options and lists to Java types. */
 final class Options {
     private Options() {}
 
-    /** Returns the value of an Optional, an OptionalLong or a scala.Option; null if it is empty. */
+    /** Returns the value of an Optional, an OptionalInt, an OptionalLong or a scala.Option; null if it is empty. */
     static Object get(Object option) throws Throwable {
         if (option instanceof Optional<?> some)
             return some.orElse(null);
+        if (option instanceof OptionalInt some)
+            return some.isPresent() ? some.getAsInt() : null;
         if (option instanceof OptionalLong some)
             return some.isPresent() ? some.getAsLong() : null;
         Class<?> type = option.getClass();

@@ -85,8 +85,8 @@ public final class TieredDriver extends ReplyingDriver {
             LogAdapter log = adapter().logs;
             switch (operation) {
                 case "open_tiers" -> open(LogAdapter.settings(text(bytes)), arguments);
-                case "append_as_leader" -> log.appendAsLeader(bytes, (int) a, b != 0);
-                case "append_as_follower" -> log.appendAsFollower(bytes, (int) a);
+                case "append_as_leader" -> log.addResult(log.appendAsLeader(bytes, (int) a, b != 0), reply);
+                case "append_as_follower" -> log.addResult(log.appendAsFollower(bytes, (int) a), reply);
                 case "list_offsets" -> {
                     reply.add(arguments.length);
                     for (long target : arguments)
