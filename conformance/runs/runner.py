@@ -129,6 +129,8 @@ class _Runner:
     def carry_out(self) -> bool:
         """Execute the plan; see :func:`run`."""
         plan = self.plan
+        for machine in plan.machines if plan.edition else ():
+            self._require_clauses(machine)
         self.sink(
             RunStarted(
                 plan.releases,
@@ -271,6 +273,21 @@ class _Runner:
         if self.uncovered:
             raise CoverageError("; ".join(self.uncovered))
         return compared.conclusion == "conforms"
+
+    def _require_clauses(self, machine: str) -> None:
+        """Check that the edition has a clause that counts for a machine.
+
+        Raises:
+            ToolError: The edition has none, so that the machine would conform whatever it finds.
+        """
+        plan, edition = self.plan, load_edition(self.plan.edition)
+        with use_edition(""):
+            every = (clause for release in plan.releases for clause in clauses_for(machine, release))
+            able = [clause.id for clause in every if clause.counts(plan.level)]
+        if able and not any(edition.counts(clause, plan.level) for clause in able):
+            raise ToolError(
+                f"the edition {edition.edition} has no clause of the {machine} machine; choose others with --machine"
+            )
 
     def _since_edition(self) -> dict[str, list[str]]:
         """Return how the clauses that could have counted differ from the edition of the plan."""

@@ -56,6 +56,7 @@ EMPTY = {
         ("-i", GOOD, "--machine", "offset", "--max-time", "0.1"),
         ("-i", GOOD, "--machine", "offset", "--max-time", "0.1", "--json"),
         ("-i", GOOD, "--machine", "offset", "--operation", "append", "--max-examples", "2"),
+        ("-i", GOOD, "--machine", "offset", "--edition", "wire-2026.1", "--max-examples", "2"),
         ("--machine", "cache", "--kafka", "2.4.1"),
         ("-i", "wire:127.0.0.1:1", "--max-time", "0.1"),
         ("-i", "exec:false", "--machine", "offset"),
