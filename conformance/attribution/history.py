@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from conformance.attribution.tracked_state import TrackedIndex
     from conformance.operations import Observation, Operation
 
-History = dict[Literal["length", "file"], frozenset[str]]
-"""The clauses below MUST by which the length of the file and the capacity, or an empty file, came about.
+History = dict[Literal["length", "file", "last"], frozenset[str]]
+"""The clauses below MUST by which length of the file and capacity, an empty file, or the last offset came about.
 
-No other part of a state can differ unnoticed: an implementation whose entries differ takes no part in the rest.
+A transaction index has the last offset in memory. No other part of a state can differ unnoticed: an
+implementation whose entries differ takes no part in the rest.
 """
 
 _SETS_LENGTH: Final = {
@@ -36,6 +37,8 @@ _SETS_LENGTH: Final = {
 """The operations that determine the length of the file by a clause below MUST, with the clause."""
 MAY_BE_EMPTY: Final = frozenset({"TX-2"})
 """The clauses by which an index without entries may have an empty file, or none."""
+OF_MEMORY: Final = "TX-4a"
+"""The clause by which an opened transaction index may remember the last offset of its file."""
 _USES_FILE: Final = frozenset({"open", "rename", "delete"})
 _APPENDS: Final = frozenset({"append", "bulk_append", "maybe_append", "bulk_maybe_append"})
 _NO_SPACE: Final = frozenset({"invalid_argument", "buffer_overflow", "read_only"})
@@ -98,6 +101,8 @@ def remember(
         fields: The fields of the state that differ.
         of_bytes: True if the file differs.
     """
+    if set(fields) == {"last"} and OF_MEMORY in clauses:
+        history["last"] = frozenset({OF_MEMORY})
     if not (of_bytes or _FIELDS & set(fields)):
         return
     if operation.name == "open" and of_bytes and (clauses_of_file := MAY_BE_EMPTY.intersection(clauses)):
@@ -108,7 +113,13 @@ def remember(
 
 
 def rests_on(
-    history: History, operation: Operation, expected: Observation, actual: Observation, *, of_length: bool
+    history: History,
+    operation: Operation,
+    expected: Observation,
+    actual: Observation,
+    *,
+    of_length: bool,
+    of_last: bool = False,
 ) -> Collection[str]:
     """Return the clauses by which the parts came about on which a difference depends.
 
@@ -118,11 +129,13 @@ def rests_on(
         expected: The reference's observation.
         actual: The implementation's observation.
         of_length: True if only the length of the file and its consequences differ.
+        of_last: True if only the last offset in memory differs.
     """
     errors = {each.outcome.error for each in (expected, actual)} - {None, ""}
     lacks_space = operation.name in _APPENDS and bool(errors) and errors <= _NO_SPACE
     # Zeros at the end of a file count as entries when it is opened.
     uses_length = of_length or operation.name == "open" or lacks_space
     uses_file = of_length or operation.name in _USES_FILE
-    length, file = (history.get(part, frozenset[str]()) for part in ("length", "file"))
-    return sorted((length if uses_length else frozenset()) | (file if uses_file else frozenset()))
+    uses_last = of_last or (operation.name == "append_aborted" and errors == {"invalid_argument"})
+    used = {"length": uses_length, "file": uses_file, "last": uses_last}
+    return sorted({clause for part, clauses in history.items() if used[part] for clause in clauses})

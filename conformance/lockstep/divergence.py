@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
-from conformance.attribution.history import MAY_BE_EMPTY
+from conformance.attribution.history import MAY_BE_EMPTY, OF_MEMORY
 from conformance.attribution.verdict_levels import OF_THE_FILE, suffix_of
 from conformance.clauses import load_clauses
 from conformance.clauses.editions import counted_clauses
@@ -98,6 +98,12 @@ class Divergence:
             and set(self.fields) <= OF_THE_FILE
             and all(not how.isdisjoint(("room", "empty")) for _, how in self.files)
         )
+
+    @property
+    def is_of_memory(self) -> bool:
+        """True if only the last offset differs that an opened transaction index may remember."""
+        differs = set(self.aspects) <= {"state", "text"} and set(self.fields) == {"last"}
+        return differs and OF_MEMORY in (*self.clauses, *self.rests_on)
 
     @property
     def creates_other_files(self) -> bool:
@@ -385,7 +391,7 @@ def can_continue(divergence: Divergence, level: str = "observed") -> bool:
     If only one of participant and reference failed to open, release or rename files, their states differ. A comparison
     of the states does not always show this, because a closed index need not report its state.
     """
-    if level == "must" and (divergence.is_unnoticed or divergence.is_of_length):
+    if level == "must" and (divergence.is_unnoticed or divergence.is_of_length or divergence.is_of_memory):
         return not divergence.creates_other_files
     if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
         return False

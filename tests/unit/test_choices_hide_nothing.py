@@ -97,6 +97,17 @@ def test_a_history_ends_when_state_and_files_are_equal_again(tmp_path):
     assert history == {}  # the file has the same length on both sides
 
 
+def test_a_transaction_index_that_remembers_its_last_offset_is_compared_on(tmp_path):
+    opened = Operation("open", ("transaction", "0.txnindex", 0, 0, True))
+    steps = opened, Operation("append_aborted", (1, 0, 5, 2)), Operation("close"), opened, Operation("all_aborted")
+    found, history = steps_of(tmp_path, "transaction-remembers-the-last-record", *steps)
+    assert [(each.operation.name, each.fields) for each in found] == [("open", ("last",)), ("all_aborted", ("last",))]
+    assert not any(each.counts("must") for each in found)
+    assert history == {"last": {"TX-4a"}}
+    later = Operation("append_aborted", (2, 0, 9, 2))
+    assert steps_of(tmp_path, "transaction-remembers-the-last-record", *steps, later)[1] == {}
+
+
 def test_a_difference_that_counts_leaves_no_mark(tmp_path):
     """Only what a clause permits excuses what follows."""
     history = {}
@@ -136,7 +147,6 @@ Some need a corrupt file, others only return another error.
 """
 AT_THE_SAME_PLACE = {
     ("time-uses-every-slot", "checks-fullness-always"),  # both are about the last slot of an index
-    ("transaction-remembers-the-last-record", "reads-every-version"),  # an index is not compared after it was opened
 }
 """A choice and a defect that the choice may hide, with the reason."""
 PAIRS = [

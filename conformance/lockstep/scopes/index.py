@@ -367,8 +367,9 @@ class IndexScope(Scope[Observation, bytes | None]):
         actual: Observation,
     ) -> Collection[str]:
         """See the base class."""
-        of_length = divergence.is_of_length
-        return (*hidden, *rests_on(history, divergence.operation, expected, actual, of_length=of_length))
+        of_length, of_last = divergence.is_of_length, set(divergence.fields) == {"last"}
+        operation = divergence.operation
+        return (*hidden, *rests_on(history, operation, expected, actual, of_length=of_length, of_last=of_last))
 
     hidden = staticmethod(hidden)
     follow = staticmethod(follow)
