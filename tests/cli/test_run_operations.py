@@ -42,9 +42,9 @@ def test_the_verdict_is_incomplete_unless_allowed(typed):
 
 
 def test_an_unknown_operation_is_one_line_that_names_the_known_ones(typed):
-    done = typed(*FEW, "--machine", "offset", "--operation", "apend")
+    done = typed(*FEW, "--machine", "offset", "--operation", "push")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("conformance: unknown operation 'apend' of offset; choose from append, bulk_append, ")
+    assert done.stderr.startswith("conformance: unknown operation 'push' of offset; choose from append, bulk_append, ")
     done = typed(*FEW, "--machine", "offset", "--machine", "log", "--operation", "lookup")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "the log machine has none of the operations; choose from append_as_follower, " in done.stderr
