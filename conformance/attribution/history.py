@@ -86,7 +86,8 @@ def follow(history: History, operation: Operation, observation: Observation, tra
         sets = name in ("trim", "resize", "reset") or (name == "close" and tracked.dialect.close_trims)
         is_set_again = sets and observation.outcome.error is None
     if is_set_again:
-        history.clear()
+        for part in set(history) - (set() if name == "open" else {"file"}):  # nothing else makes an empty file
+            del history[part]
 
 
 def remember(

@@ -108,6 +108,15 @@ def test_a_transaction_index_that_remembers_its_last_offset_is_compared_on(tmp_p
     assert steps_of(tmp_path, "transaction-remembers-the-last-record", *steps, later)[1] == {}
 
 
+def test_the_empty_file_of_a_choice_outlives_a_reset(tmp_path):
+    """A reset cuts an open file, and never makes or removes one (TX-11)."""
+    opened = Operation("open", ("transaction", "0.txnindex", 0, 0, True))
+    found, history = steps_of(tmp_path, "transaction-creates-its-file", opened, Operation("reset"))
+    assert [each.operation.name for each in found] == ["open", "reset"]
+    assert not any(each.counts("must") for each in found)
+    assert history == {"file": {"TX-2"}}
+
+
 def test_a_difference_that_counts_leaves_no_mark(tmp_path):
     """Only what a clause permits excuses what follows."""
     history = {}
@@ -132,6 +141,7 @@ RARE = {
     "checks-the-timestamp-first",
     "cuts-the-partial-entry",
     "ignores-timestamps-going-back",
+    "looks-at-the-low-byte",
     "never-checks-fullness",
     "other-refusal",
     "reads-positions-unsigned",
