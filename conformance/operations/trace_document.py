@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -142,10 +143,25 @@ def _without_bounds(member: Object) -> Object:
 
 def schema_text(document: Object) -> str:
     """Return the content of a file of ``conformance/schemas``, with one definition per line."""
+    document = _of_any_msgspec(document)
     definitions = document["$defs"]
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items() if key != "$defs"]
     body = ",\n    ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in definitions.items())
     return "{\n  " + ",\n  ".join([*lines, f'"$defs": {{\n    {body}\n  }}']) + "\n}\n"
+
+
+def _of_any_msgspec(value: Any) -> Any:
+    """Return a schema without what only some versions of msgspec generate: indented descriptions, empty defaults."""
+    match value:
+        case dict():
+            members = {name: _of_any_msgspec(each) for name, each in value.items() if (name, each) != ("default", {})}
+            if isinstance(members.get("description"), str):
+                members["description"] = inspect.cleandoc(members["description"])
+            return members
+        case list():
+            return [_of_any_msgspec(each) for each in value]
+        case _:
+            return value
 
 
 if __name__ == "__main__":
