@@ -131,5 +131,6 @@ def test_scenario_has_the_same_results_in_kafka_and_kidx(release, story, tmp_pat
     for operation, expected in STORIES[story]:
         outcome = lockstep.perform(operation).outcome
         wanted = expected(version) if callable(expected) else expected
-        assert (outcome.error or outcome.value) == wanted, operation
+        value = None if operation.name.startswith("append") else outcome.value
+        assert (outcome.error or value) == wanted, operation
     lockstep.end()
