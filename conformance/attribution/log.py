@@ -29,11 +29,11 @@ from conformance.operations.batches import encode
 from conformance.operations.log import LOG_ERROR_KINDS, PRODUCER_ERRORS, VERIFICATION
 from conformance.operations.malformed_batches import is_corrupt_stream
 from conformance.oracle import ConsumerBatch, ConsumerRecord, batches_of, records_of
+from kidx.discovery import PARTITION_METADATA
 from kidx.errors import KidxError
 from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
-from kidx.log.topic_id import METADATA_FILE
 from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
 from kidx.producers.snapshot import HEAD
 from kidx.records import iter_batches
@@ -638,7 +638,7 @@ ROWS = (
     Row("LG-90", "assign_topic_id", "ok kafka", "the file partition.metadata, or an error"),
     Row("LG-90", "topic_id", "ok", "the topic id"),
     Row("LG-91", "open_log topic_id", "ok io closed invalid_argument", "another outcome, or another topic id",
-        lambda s: METADATA_FILE in s.before.corrupted),
+        lambda s: PARTITION_METADATA in s.before.corrupted),
     Row("LG-67", "offset_snapshot", "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-79", "offset_snapshot", "ok", "the last stable offset",

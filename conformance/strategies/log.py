@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.operations.log import EXPIRATION, VERIFICATION
 from conformance.strategies import draws as st
+from kidx.discovery import PARTITION_METADATA
 from kidx.log.epochs import FILE_NAME
-from kidx.log.topic_id import METADATA_FILE, ZERO_ID
+from kidx.log.topic_id import ZERO_ID
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def metadata_damages() -> Draw[Damage | None]:
             ("write_file", (f"version: 0\ntopic_id: {ZERO_ID}".encode().hex(),)),
         )
     )
-    return way.map(lambda drawn: None if drawn is None else Damage(-1, METADATA_FILE, *drawn))
+    return way.map(lambda drawn: None if drawn is None else Damage(-1, PARTITION_METADATA, *drawn))
 
 
 def lost_indexes() -> Draw[Damage]:

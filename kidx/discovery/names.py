@@ -14,8 +14,9 @@ SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
 
 SWAP: Final = ".swap"
 """Last suffix of a file that replaces another file at the next start."""
-# Names of files in a partition (the first) and in a log directory.
+# Names of files in a partition (the first two) and in a log directory.
 EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
 START_OFFSETS: Final = "log-start-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"

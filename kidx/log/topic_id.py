@@ -16,7 +16,6 @@ from kidx.printable import shortened
 if TYPE_CHECKING:
     from pathlib import Path
 
-METADATA_FILE: Final = "partition.metadata"
 ZERO_ID: Final = "A" * 22
 """The value of a topic id that means none."""
 _FIELDS: Final = re.compile(":[ \t\n\v\f\r]+")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.discovery import SEGMENT_SUFFIXES
+from kidx.discovery import PARTITION_METADATA, SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX
 from kidx.log.cleaner import Cleaner, CrashPointCallback, cleanable_range
@@ -27,7 +27,7 @@ from kidx.log.lookup import fetch_offset
 from kidx.log.producers import NOTHING_VERIFIED, ProducerChanges, TransactionVerification, rebuild_producers
 from kidx.log.results import AppendResult, append_result
 from kidx.log.retention import delete_old_segments, delete_segments_before_start
-from kidx.log.topic_id import METADATA_FILE, InconsistentTopicIdError, TopicIdFile
+from kidx.log.topic_id import InconsistentTopicIdError, TopicIdFile
 from kidx.log.validation import ValidationContext, checked_batches, ensure_allowed_size, validate
 from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, VerificationStateEntry
 from kidx.records import RecordBatch, iter_memory_batches
@@ -153,7 +153,7 @@ class UnifiedLog:
         self._update_first_unstable_offset()
         self._delete_detached()
         self._topic_id_file = TopicIdFile(
-            self.directory / METADATA_FILE, reads_newer=self.dialect.newer_partition_metadata_is_read
+            self.directory / PARTITION_METADATA, reads_newer=self.dialect.newer_partition_metadata_is_read
         )
         self.topic_id = self._topic_id_file.read() if self.dialect.logs_have_topic_ids else None
 

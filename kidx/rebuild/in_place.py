@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import ToolError
+from kidx.files import sync
 from kidx.rebuild.lock import broker_locks, log_directories_of
 from kidx.rebuild.segment import Rebuilt, rebuild
 from kidx.segment.files import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
@@ -121,7 +122,7 @@ def swap_in(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
     for path, new_file in new.items():
         if new_file.exists():
             _copy_owner_and_mode(new_file, path if path.exists() else like)
-            _sync(new_file)
+            sync(new_file)
     directory = work.parent
     added: list[Path] = []
     try:
@@ -130,7 +131,7 @@ def swap_in(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
             if path not in backups and new_file.exists():
                 new_file.replace(path)
                 added.append(path)
-        _sync(directory)  # the second names are on disk before the first ones change
+        sync(directory)  # the second names are on disk before the first ones change
     except OSError:
         for path in added:
             path.unlink()
@@ -141,7 +142,7 @@ def swap_in(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
             new_file.replace(path)
         else:
             path.unlink()  # a segment without an aborted transaction has no .txnindex
-    _sync(directory)
+    sync(directory)
     return backups
 
 
@@ -173,11 +174,3 @@ def _back_up(path: Path, added: list[Path]) -> Path:
         if not candidate.is_symlink() and candidate.is_file() and filecmp.cmp(path, candidate, shallow=False):
             return candidate
     raise AssertionError("counting has no end")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

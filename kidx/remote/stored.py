@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import PARTITION_METADATA
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX, LONG_MAX
 from kidx.layout import LOG_OVERHEAD, OFFSET_INDEX, RECORD_BATCH_OVERHEAD, TIME_INDEX
@@ -39,8 +40,6 @@ _BATCH_START: Final = struct.Struct(
     "i"    # last offset, relative to the base offset
 )
 # fmt: on
-METADATA: Final = "partition.metadata"
-"""File of a local partition with the id of its topic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +307,7 @@ def topic_id_in(directory: Path) -> str | None:
         OSError: the file cannot be read.
     """
     try:
-        lines = (directory / METADATA).read_text("utf-8", "replace").splitlines()
+        lines = (directory / PARTITION_METADATA).read_text("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return None
     return topic_id_of(lines)

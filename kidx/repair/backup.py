@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kidx.errors import ToolError
+from kidx.files import sync
 from kidx.printable import encodable, shell_word
 
 _FILES: Final = "files"
@@ -91,7 +92,7 @@ def back_up(paths: Iterable[Path], directory: Path) -> Backup:
             shutil.copy2(path, copy)
             status = path.stat()
             os.chown(copy, status.st_uid, status.st_gid)
-            _sync(copy)
+            sync(copy)
             if not filecmp.cmp(path, copy, shallow=False):
                 raise ToolError(f"the copy of {shell_word(path)} in the backup has other bytes")
             size += status.st_size
@@ -99,9 +100,9 @@ def back_up(paths: Iterable[Path], directory: Path) -> Backup:
         lines += [_words("rm", "-f", "--", path) for path in every if path not in present]
         script = directory / _SCRIPT
         script.write_bytes(_BEGINNING.encode() + b"".join(lines))
-        _sync(script)
+        sync(script)
         for folder in (directory, *(each for each in directory.rglob("*") if each.is_dir())):
-            _sync(folder)
+            sync(folder)
     return Backup(directory, tuple(present), size)
 
 
@@ -129,11 +130,3 @@ def _removed_after_an_error(directory: Path) -> Iterator[None]:
             raise
         words = error.strerror or str(error)
         raise ToolError(f"the backup cannot be written, and nothing was changed: {words}") from error
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,7 @@ from kidx.discovery import (
     EPOCHS,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
+    PARTITION_METADATA,
     parse_partition,
     parse_segment_file,
 )
@@ -24,7 +25,7 @@ from kidx.printable import printable
 from kidx.remote.cache import faults_of
 from kidx.remote.entry import DIRECTORY
 from kidx.startup.answers import Remark
-from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, properties_of, topic_id_of
+from kidx.startup.checkpoints import UnreadableError, properties_of, topic_id_of
 from kidx.startup.kraft import is_empty, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_of_metadata, is_partition_name
 from kidx.startup.remedies import NEW_DIRECTORY_ID, NEW_ID

@@ -12,10 +12,19 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.discovery import DELETE, FUTURE, HIGH_WATERMARKS, LOG, RECOVERY_POINTS, STRAY, parse_partition
+from kidx.discovery import (
+    DELETE,
+    FUTURE,
+    HIGH_WATERMARKS,
+    LOG,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    STRAY,
+    parse_partition,
+)
 from kidx.printable import shell_word
 from kidx.startup.answers import PartitionStart, Remark, SegmentChange
-from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, properties_of
+from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
 from kidx.startup.directories import directories_in, is_reserved
 from kidx.startup.names import METADATA_LOG, is_of_metadata
 from kidx.startup.readable import NOTHING, LoggedRecords, Piece

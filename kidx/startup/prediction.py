@@ -20,6 +20,7 @@ from kidx.discovery import (
     HIGH_WATERMARKS,
     LOG,
     META_PROPERTIES,
+    PARTITION_METADATA,
     RECOVERY_POINTS,
     START_OFFSETS,
     discover,
@@ -37,7 +38,7 @@ from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange
 from kidx.startup.changes import Advice, try_changes
-from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
+from kidx.startup.checkpoints import UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import (
     OF_LOG_DIRECTORIES,
     brokers_of,

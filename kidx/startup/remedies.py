@@ -9,12 +9,12 @@ from kidx.discovery import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     META_PROPERTIES,
+    PARTITION_METADATA,
     RECOVERY_POINTS,
     START_OFFSETS,
 )
 from kidx.printable import shell_word
 from kidx.repair import FROM_A_REPLICA
-from kidx.startup.checkpoints import PARTITION_METADATA
 from kidx.startup.names import METADATA_LOG, is_partition_name, unparsed_name
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kidx.discovery import PARTITION_METADATA
 from kidx.errors import KidxError
-from kidx.remote.stored import METADATA
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.log_directory import topic_id_in
 
@@ -28,7 +28,7 @@ def current_topic_id(segment: Segment) -> str:
     Raises:
         OSError: the id cannot be read.
     """
-    return topic_id_in(segment.home_store, segment.home_store.entry(f"{segment.home}/{METADATA}"))
+    return topic_id_in(segment.home_store, segment.home_store.entry(f"{segment.home}/{PARTITION_METADATA}"))
 
 
 def identity_of(log: PartitionLog) -> Identity:

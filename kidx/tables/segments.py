@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kidx.discovery import EPOCHS, parse_partition
+from kidx.discovery import EPOCHS, PARTITION_METADATA, parse_partition
 from kidx.errors import InvalidArgumentError, ToolError
 from kidx.remote.directory import add_metadata, read_remote
 from kidx.remote.metadata import TOPIC, read_metadata
-from kidx.remote.stored import LOG, METADATA, before_local, epoch_entries, topic_id_of
+from kidx.remote.stored import LOG, before_local, epoch_entries, topic_id_of
 from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory, topic_id_in
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
         OSError: a file cannot be read.
     """
     store, first = log.store, log.segments[0].base_offset
-    metadata = store.read_all(f"{log.directory}/{METADATA}").decode("utf-8", "replace")
+    metadata = store.read_all(f"{log.directory}/{PARTITION_METADATA}").decode("utf-8", "replace")
     stored = directory.of(*log.key, topic_id_of(metadata.splitlines()))
     tiers = Tiers(store, log.directory, directory.store)
     local = [replace(segment, tiers=tiers) for segment in log.segments]
@@ -418,7 +418,7 @@ def _partition(store: Store, path: str, entries: list[Entry], about: LogDirector
         about.high_watermarks.get(name),
         about.cluster,
         is_cleaned=name in about.cleaned,
-        metadata=next((entry for entry in entries if entry.name == METADATA), None),
+        metadata=next((entry for entry in entries if entry.name == PARTITION_METADATA), None),
     )
     if store.is_local:
         with suppress(OSError):

@@ -13,12 +13,12 @@ from kidx.discovery import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     METADATA_TOPIC,
+    PARTITION_METADATA,
     RECOVERY_POINTS,
     Found,
     read_offset_checkpoint,
 )
 from kidx.files import read_text
-from kidx.remote.stored import METADATA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,7 @@ def _cluster_of(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) 
 def topic_id_in(directory: Path) -> str | None:
     """Return the topic id in a partition directory's ``partition.metadata``; None if there is no valid one."""
     try:
-        match = _TOPIC_ID.search(read_text(directory / METADATA, limit=_LARGEST))
+        match = _TOPIC_ID.search(read_text(directory / PARTITION_METADATA, limit=_LARGEST))
     except (OSError, ValueError):
         return None
     return None if match is None else match[1]

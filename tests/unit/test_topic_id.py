@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kidx.discovery import PARTITION_METADATA
 from kidx.log import UnifiedLog
-from kidx.log.topic_id import METADATA_FILE, InconsistentTopicIdError
+from kidx.log.topic_id import InconsistentTopicIdError
 
 ONE = "AAAAAAAAAAEAAAAAAAAAAQ"
 OTHER = "AAAAAAAAAAEAAAAAAAAAAg"
@@ -15,7 +16,7 @@ def test_a_topic_id_survives_a_start_and_a_different_one_is_rejected(tmp_path):
     with UnifiedLog(tmp_path / "t-0") as log:
         assert log.topic_id is None
         log.assign_topic_id(ONE)
-    assert (tmp_path / "t-0" / METADATA_FILE).read_text() == f"version: 0\ntopic_id: {ONE}"
+    assert (tmp_path / "t-0" / PARTITION_METADATA).read_text() == f"version: 0\ntopic_id: {ONE}"
     with UnifiedLog(tmp_path / "t-0") as log:
         log.assign_topic_id(ONE)
         with pytest.raises(InconsistentTopicIdError, match=OTHER):
@@ -27,7 +28,7 @@ def test_a_release_before_topic_ids_neither_reads_nor_writes_one(tmp_path):
     with UnifiedLog(tmp_path / "t-0", dialect="2.7.2") as log:
         log.assign_topic_id(ONE)
         assert log.topic_id is None
-    assert not (tmp_path / "t-0" / METADATA_FILE).exists()
+    assert not (tmp_path / "t-0" / PARTITION_METADATA).exists()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_a_release_before_topic_ids_neither_reads_nor_writes_one(tmp_path):
 )
 def test_a_corrupt_file_keeps_the_log_from_opening(tmp_path, text, kind):
     UnifiedLog(tmp_path / "t-0").close()
-    (tmp_path / "t-0" / METADATA_FILE).write_text(text)
+    (tmp_path / "t-0" / PARTITION_METADATA).write_text(text)
     with pytest.raises((OSError, ValueError)) as caught:
         UnifiedLog(tmp_path / "t-0")
     assert getattr(caught.value, "kind", "OSError") == kind
@@ -55,7 +56,7 @@ def test_a_corrupt_file_keeps_the_log_from_opening(tmp_path, text, kind):
 @pytest.mark.parametrize(("release", "reads"), [("3.6.2", False), ("3.7.2", True)])
 def test_a_newer_version_is_read_from_3_7(tmp_path, release, reads):
     UnifiedLog(tmp_path / "t-0").close()
-    (tmp_path / "t-0" / METADATA_FILE).write_text(f"version: 1\r\ntopic_id: {ONE}==\r\n")
+    (tmp_path / "t-0" / PARTITION_METADATA).write_text(f"version: 1\r\ntopic_id: {ONE}==\r\n")
     if reads:
         assert UnifiedLog(tmp_path / "t-0", dialect=release).topic_id == ONE
     else:

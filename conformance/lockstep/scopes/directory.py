@@ -12,7 +12,7 @@ from conformance.lockstep.participant import Participant
 from conformance.lockstep.scope import Group, ObservationT, Scope
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.operations.op import Files as FilesAfter
-from kidx.log.topic_id import METADATA_FILE
+from kidx.discovery import PARTITION_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +100,7 @@ COMPARED: Final = (
     "leader-epoch-checkpoint",
     ".cleaned",
     ".swap",
-    METADATA_FILE,
+    PARTITION_METADATA,
 )
 """The ends of the names of files that are compared."""
 _MOST: Final = 1 << 12

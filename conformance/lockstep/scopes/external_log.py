@@ -24,7 +24,7 @@ from conformance.operations import OK, Operation
 from conformance.operations.log import PRODUCER_ERRORS, UNSPECIFIED_PRODUCER_ERROR, LogObservation, LogState
 from conformance.operations.log_capabilities import CAPABILITIES, NOT_IN_STATE
 from conformance.operations.outcomes import FAILURE
-from kidx.log.topic_id import METADATA_FILE
+from kidx.discovery import PARTITION_METADATA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,9 @@ class ExternalLogParticipant(LogParticipant):
         tolerated: The number of steps with a tolerated difference, by the description of the tolerance.
     """
 
-    compared = tuple(end for end in COMPARED if end != METADATA_FILE)  # no operation of programs assigns a topic id
+    compared = tuple(
+        end for end in COMPARED if end != PARTITION_METADATA
+    )  # programs assign no topic ids
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)

@@ -24,11 +24,11 @@ from kidx.discovery import (
     EPOCHS,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
+    PARTITION_METADATA,
     Problem,
     are_of_a_log_directory,
 )
 from kidx.files import TEXT_LIMIT
-from kidx.remote.stored import METADATA
 from kidx.storage import local_version, stored_version
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ class Mirror:
         # A segment has no such name, and the mirror must not write outside its directory.
         found = [each for each in self.store.list(path) if each.name not in {"", ".", ".."} and "\0" not in each.name]
         for each in found:
-            if each.name == METADATA and not each.is_directory and each.size <= TEXT_LIMIT:
+            if each.name == PARTITION_METADATA and not each.is_directory and each.size <= TEXT_LIMIT:
                 directory.mkdir(parents=True, exist_ok=True)
-                self.store.fetch(each.path, directory / METADATA)
+                self.store.fetch(each.path, directory / PARTITION_METADATA)
         return found
 
     def _look(self, directory: Path, listed: Future[list[Entry]], depth: int, pool: ThreadPoolExecutor) -> None:
