@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.files import read_text
-from kidx.java_numbers import INT_MAX
+from kidx.java_numbers import INT_MAX, parse_java
 from kidx.printable import shortened
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 ZERO_ID: Final = "A" * 22
 """The value of a topic id that means none."""
 _FIELDS: Final = re.compile(":[ \t\n\v\f\r]+")
-_VERSION: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _ID: Final = re.compile("([A-Za-z0-9_-]{21})([A-Za-z0-9_-])(==)?")
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -57,21 +56,22 @@ class TopicIdFile:
             InvalidArgumentError: the second line's value is not a topic id.
         """
         try:
-            lines = re.split("\r\n|\n|\r", read_text(self.path))
+            lines = re.split("\r\n|\n|\r", read_text(self.path, errors="replace"))
         except FileNotFoundError:
             return None
         if not lines[-1]:
             lines.pop()
         version = self._value(lines, 0)
-        number = int(version) if _VERSION.fullmatch(version) else INT_MAX + 1
-        if not ~INT_MAX <= number <= INT_MAX:
+        number = parse_java(version, INT_MAX)
+        if number is None:
             raise OSError(f"{self.path} has a version that is not a number: {shortened(version)}")
         if number != 0 and (number < 0 or not self._reads_newer):
             raise OSError(f"{self.path} has version {number}, not 0")
         text = self._value(lines, 1)
         found = _ID.fullmatch(text)
         if found is None:
-            raise InvalidArgumentError(f"{self.path} has a topic id that is not 16 bytes in base64: {shortened(text)}")
+            what = f"a topic id that is not 16 bytes in base64 (IllegalArgumentException): {shortened(text)}"
+            raise InvalidArgumentError(f"{self.path} has {what}")
         # The last character has two bits of the id; Java ignores the other four.
         topic_id = found[1] + _ALPHABET[_ALPHABET.index(found[2]) & 0b110000]
         if topic_id == ZERO_ID:
@@ -80,7 +80,7 @@ class TopicIdFile:
 
     def _value(self, lines: list[str], number: int) -> str:
         if number >= len(lines):
-            raise MissingLineError(f"{self.path} has no line {number + 1}")
+            raise MissingLineError(f"{self.path} has no line {number + 1} (NullPointerException)")
         fields = _FIELDS.split(lines[number])
         while fields and not fields[-1]:
             fields.pop()

@@ -7,17 +7,14 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kidx.discovery import META_PROPERTIES
+from kidx.discovery import META_PROPERTIES, PARTITION_METADATA
+from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, LONG_MAX, parse_java
+from kidx.log.topic_id import MissingLineError, TopicIdFile
 from kidx.printable import counted, shortened
 
-PARTITION_METADATA: Final = "partition.metadata"
-NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The zero UUID, which is the id of no topic."""
 _WHITE: Final = re.compile(r"\s+", re.ASCII)
-_FIELD: Final = re.compile(r":\s+", re.ASCII)
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class UnreadableError(Exception):
@@ -78,47 +75,23 @@ def offsets_of(path: Path) -> dict[tuple[str, int], int]:
     return found
 
 
-def topic_id_of(directory: Path) -> str | None:
+def topic_id_of(directory: Path, *, reads_newer: bool = True) -> str | None:
     """Return the topic id of a partition's ``partition.metadata``; None if there is no such file.
+
+    Args:
+        directory: directory of the partition.
+        reads_newer: True if the broker reads files of a newer version, too (LG-91).
 
     Raises:
         UnreadableError: a broker cannot read it.
     """
+    path = directory / PARTITION_METADATA
     try:
-        lines = read_text(directory / PARTITION_METADATA, errors="replace").splitlines()
-    except FileNotFoundError:
-        return None
+        return TopicIdFile(path, reads_newer=reads_newer).read()
+    except (MissingLineError, InvalidArgumentError) as error:
+        raise UnreadableError(str(error).removeprefix(f"{path} "), fatal=True) from error
     except OSError as error:
-        raise UnreadableError(error.strerror or str(error)) from error
-    if not lines:
-        raise UnreadableError("the file is empty (NullPointerException)", fatal=True)
-    try:
-        version = _number(_field(lines[0]), INT_MAX)
-    except ValueError as error:
-        raise UnreadableError(f"line 1 is malformed: {shortened(lines[0], 20)}") from error
-    if version < 0:
-        raise UnreadableError(f"its version is {version}")
-    if len(lines) < 2:
-        raise UnreadableError("it ends after its version (NullPointerException)", fatal=True)
-    try:
-        topic_id = _field(lines[1])
-    except ValueError as error:
-        raise UnreadableError(f"line 2 is malformed: {shortened(lines[1])}") from error
-    if _ID.fullmatch(topic_id) is None:
-        raise UnreadableError(f"its topic id is invalid: {shortened(topic_id)} (IllegalArgumentException)", fatal=True)
-    if topic_id == NO_ID:
-        raise UnreadableError("its topic id is the id of no topic")
-    return topic_id
-
-
-def _field(line: str) -> str:
-    """Return the value of ``key: value``.
-
-    Raises:
-        ValueError: the text has another form.
-    """
-    _, value = _FIELD.split(line)
-    return value
+        raise UnreadableError(error.strerror or str(error).removeprefix(f"{path} ")) from error
 
 
 def properties_of(log_directory: Path) -> dict[str, str] | None:

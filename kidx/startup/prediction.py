@@ -367,7 +367,8 @@ class _Broker:
         if not self._reads_epochs(path):
             return
         try:
-            self.ids[path] = topic_id_of(path)
+            reads_newer = self.dialect.newer_partition_metadata_is_read
+            self.ids[path] = topic_id_of(path, reads_newer=reads_newer)
         except UnreadableError as error:
             self._note(path / PARTITION_METADATA, str(error), fatal=error.fatal)
             return

@@ -478,6 +478,15 @@ def test_names():
     assert [name for name in bad if is_partition_name(name)] == []
 
 
+@pytest.mark.parametrize(("release", "starts"), [("3.6.2", False), ("3.7.2", True)])
+def test_a_newer_version_of_partition_metadata_is_read_from_3_7(data, release, starts):
+    """A broker of 3.6.2 took the log directory offline, one of 4.3.1 did not."""
+    (data / "orders-0" / "partition.metadata").write_text(f"version: 7\ntopic_id: {ID}")
+    found = start(data, release=release)
+    assert found.starts is starts
+    assert ("has version 7, not 0" in found.line) is not starts
+
+
 def test_checkpoints_as_a_broker_reads_them(tmp_path):
     path = tmp_path / "checkpoint"
     assert offsets_of(path) == {}

@@ -99,9 +99,7 @@ class ExternalLogParticipant(LogParticipant):
         tolerated: The number of steps with a tolerated difference, by the description of the tolerance.
     """
 
-    compared = tuple(
-        end for end in COMPARED if end != PARTITION_METADATA
-    )  # programs assign no topic ids
+    compared = tuple(end for end in COMPARED if end != PARTITION_METADATA)  # programs assign no topic ids
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
