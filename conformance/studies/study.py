@@ -189,13 +189,13 @@ class Study(Generic[Bench, Case, Seen, File]):
     planted_examples: ClassVar[int] = 3
     """Number of examples from each seed in the search for a planted defect."""
     report: ClassVar[str] = ""
-    """Stem of the page and the JSON that ``--report`` writes, next to events; empty if it has files of findings only."""
+    """Stem of the page and the JSON that ``--report`` writes, next to events; empty for files of findings only."""
     title: ClassVar[str] = ""
     """Title of the page."""
     rows_name: ClassVar[str] = ""
     """Name of the results in JSON, next to the verdict; empty if the document is the list of results."""
     implementation: ClassVar[str] = "jvm"
-    """What executes the cases, in events."""
+    """Name of the implementation that executes the cases, in events."""
     profile: ClassVar[str] = ""
     """Profile in the events of a study that measures the harness: they name neither implementations nor releases."""
     together: ClassVar[bool] = False
