@@ -169,10 +169,9 @@ class Search:
     def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Sameness:
         """Return the key of equal differences: the separating clauses, or the operation, the aspects and outcomes."""
         clauses = separating(divergence.clauses, self.new)
-        if not clauses:
-            steps = self.runners[1].perform(operations).clauses
-            if len(steps) == len(operations):
-                clauses = separating(steps[-1], self.old)
+        steps = self.runners[1].perform(operations).clauses
+        if len(steps) == len(operations):
+            clauses = (*clauses, *separating(steps[-1], self.old))
         if clauses:
             return Sameness(self.subject.name, " ".join(sorted(set(map(family, clauses)))))
         is_outcome, sides = divergence.aspects[0] == "outcome", (divergence.expected, divergence.actual)
