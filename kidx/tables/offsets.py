@@ -7,9 +7,10 @@ record that a broker finds, the broker returns none (LO-23); this code continues
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.errors import KidxError, ToolError
+from kidx.java_numbers import LONG_MAX
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.indexes import Counter, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.options import EARLIEST, LATEST
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from kidx.storage import RangeReader
     from kidx.tables.options import ReadOptions
     from kidx.tables.segments import PartitionLog, Segment, TopicPartition
+
+
+class LastBatch(NamedTuple):
+    """A position in a log, and the offset after the batch there."""
+
+    position: int
+    next_offset: int
 
 
 class LogOffsets:
@@ -50,22 +58,10 @@ class LogOffsets:
         # The log is opened before its index is read, and read up to its size at that moment.
         with segment.store.open(segment.file("log")) as reader:
             try:
-                found = self._end_by_index(segment, reader) if self._use_indexes else None
-                found = _end_from(segment, reader, 0) if found is None else found
+                found = last_batch(segment, reader, self._counter, use_indexes=self._use_indexes)
             finally:
                 self._counter.log_bytes += reader.bytes_read
-        return segment.base_offset if found is None else found
-
-    def _end_by_index(self, segment: Segment, reader: RangeReader) -> int | None:
-        """Return the end offset, reading from the last index entry in the log; None without one, or if it is wrong."""
-        entries = read_offset_index(segment, self._counter)
-        there = entries.positions < reader.size
-        if not there.any():
-            return None
-        try:
-            return _end_from(segment, reader, int(entries.positions[there][-1]), int(entries.offsets[there][-1]))
-        except KidxError:
-            return None
+        return segment.base_offset if found is None else found.next_offset
 
     def of_time(self, timestamp: int) -> int | None:
         """Return the first offset with at least this timestamp, in milliseconds; None without such a record (LO-6).
@@ -115,19 +111,64 @@ class LogOffsets:
         return None
 
 
-def _end_from(segment: Segment, reader: RangeReader, position: int, offset: int | None = None) -> int | None:
-    """Return the offset after the last complete batch from a position on; None without a batch.
+def last_batch(
+    segment: Segment,
+    reader: RangeReader,
+    counter: Counter,
+    before: int | None = None,
+    *,
+    use_indexes: bool = True,
+    most: int = LONG_MAX,
+) -> LastBatch | None:
+    """Return the last complete batch that begins before an offset, or of the whole segment; None if it is not found.
 
-    If ``offset`` is given, the first batch must begin in the segment at or below it; otherwise None is returned.
+    Args:
+        segment: the segment.
+        reader: the reader of its log, opened before: the index may only be newer.
+        counter: the counter of bytes read of the index.
+        before: the offset; None for the end of the segment.
+        use_indexes: False to read the log from its start.
+        most: the largest size of a log that is read from its start.
+
+    Raises:
+        KidxError, OSError: the segment cannot be read.
+    """
+    found = _last_by_index(segment, reader, counter, before) if use_indexes else None
+    return _last_from(segment, reader, 0, before) if found is None and reader.size <= most else found
+
+
+def _last_by_index(segment: Segment, reader: RangeReader, counter: Counter, before: int | None) -> LastBatch | None:
+    """Return the last batch, reading from the last index entry before the offset; None without one, or a wrong one."""
+    entries = read_offset_index(segment, counter)
+    there = entries.positions < reader.size
+    if before is not None:
+        there &= entries.offsets < before
+    if not there.any():
+        return None
+    position, offset = int(entries.positions[there][-1]), int(entries.offsets[there][-1])
+    try:
+        return _last_from(segment, reader, position, before, indexed=offset)
+    except KidxError:
+        return None
+
+
+def _last_from(
+    segment: Segment, reader: RangeReader, position: int, before: int | None, *, indexed: int | None = None
+) -> LastBatch | None:
+    """Return the last complete batch from a position on; None without a batch.
+
+    If ``indexed`` is given, the first batch must begin in the segment at or below it; otherwise None is returned.
     """
     walk = BatchWalk(reader, position, reader.size, source=segment.name, wanted=_nothing, may_grow=True)
-    end = before = None
-    for last, batch, _ in walk:
-        if offset is not None and not segment.base_offset <= batch.base_offset <= offset:
+    last = previous = None
+    for at, batch, _ in walk:
+        if indexed is not None and not segment.base_offset <= batch.base_offset <= indexed:
             return None
-        end, before, offset, position = batch.next_offset, end, None, last
+        if before is not None and batch.base_offset >= before:
+            return last
+        last, previous, indexed = LastBatch(at, batch.next_offset), last, None
     # In a preallocated log a batch may have its header but not its records yet.
-    return end if not walk.ends_in_zeros or end is None or _is_whole(reader, position) else before
+    return last if not walk.ends_in_zeros or last is None or _is_whole(reader, last.position) else previous
 
 
 def _is_whole(reader: RangeReader, position: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, repeat, starmap
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
@@ -34,6 +36,8 @@ Time = datetime | int
 """A moment, or milliseconds since the epoch."""
 
 _logger: Final = logging.getLogger("kidx")
+_raise: Final = ctypes.pythonapi.PyErr_SetObject
+_raise.argtypes, _raise.restype = (ctypes.py_object, ctypes.py_object), None
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -109,7 +113,23 @@ def read(
     schema = _schema(columns_of(content, headers=options.include_headers), columns, content)
     if topic_id is not None:
         predicates = _continued(options, predicates, topic_id)
-    return pa.RecordBatchReader.from_batches(schema, _batches(options, predicates, schema))
+    return pa.RecordBatchReader.from_batches(schema, _without_traceback(_batches(options, predicates, schema)))
+
+
+def _without_traceback(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, and raise a ToolError without a traceback, which Arrow would add to the messages of DuckDB.
+
+    A traceback names each Python function that an exception leaves, so no such function raises it.
+    """
+    failed: list[ToolError] = []
+
+    def until_failed() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except ToolError as error:
+            failed.append(type(error)(str(error)))
+
+    return chain(until_failed(), starmap(_raise, zip(repeat(ToolError), failed, strict=False)))
 
 
 def _batches(options: ReadOptions, predicates: Predicates, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

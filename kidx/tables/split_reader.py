@@ -114,7 +114,7 @@ class SplitReader:
             if not (split.segment.is_last and _is_unfinished(split.segment, error.position)):
                 self._lose(f"{split.segment.name}{error}", error, "continues with the next segment")
 
-    def _lose(self, what: str, error: Exception, otherwise: str = "reads what is readable") -> None:
+    def _lose(self, what: str, error: Exception | None, otherwise: str = "reads what is readable") -> None:
         """Raise ToolError for data that cannot be read, or log a warning if data loss is accepted.
 
         Raises:
@@ -187,7 +187,7 @@ class SplitReader:
         segment = split.segment
         with segment.store.open(segment.file("log")) as reader:
             try:
-                _check_unchanged(split, reader.size)
+                _check_unchanged(split, reader)
                 hard_end = split.end if split.exact_end else max(segment.size, split.end)
                 is_over = False
                 for source, start, end in self._ranges(split, reader, hard_end, compiled=compiled):
@@ -203,6 +203,8 @@ class SplitReader:
                             may_grow=segment.is_last,
                         )
                         is_over = yield from self._walked(split, walk, counter, buffer, compiled, is_whole)
+                if split.mark is not None and not split.mark.is_in(reader):
+                    self._lose(f"{segment.name} was truncated while it was read", None)
             finally:
                 counter.log_bytes += reader.bytes_read
 
@@ -283,15 +285,17 @@ def _is_wanted(split: Split, batch: RecordBatch) -> bool:
     return batch.last_offset >= split.first_offset and batch.base_offset < split.stop_offset
 
 
-def _check_unchanged(split: Split, size: int) -> None:
+def _check_unchanged(split: Split, reader: RangeReader) -> None:
     """Check that the log of a split is as it was when the query was planned; the last one may have grown.
 
     Raises:
         FileNotFoundError: it is not.
     """
-    segment = split.segment
+    segment, size = split.segment, reader.size
     if size < segment.size or (size > segment.size and not segment.is_last):
         raise FileNotFoundError(f"{segment.name} has {size} bytes instead of {segment.size}")
+    if split.mark is not None and not split.mark.is_in(reader):
+        raise FileNotFoundError(f"{segment.name} was truncated")
     if is_of_another_topic(split):
         raise FileNotFoundError(f"{segment.name} is of another topic")
 

@@ -14,16 +14,18 @@ import numpy as np
 
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX
-from kidx.tables.batch_walk import BatchWalk
+from kidx.layout import RECORD_BATCH_OVERHEAD
+from kidx.tables.batch_walk import WINDOW, BatchWalk
 from kidx.tables.choosing import chosen_partitions
 from kidx.tables.identity import current_topic_id
 from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.isolation import is_unindexed, last_stable_offset
-from kidx.tables.offsets import LogOffsets, range_of
+from kidx.tables.offsets import LogOffsets, last_batch, range_of
 from kidx.tables.record_times import known_ranges
 from kidx.tables.segments import PartitionLog, TopicPartition, list_again, retry_while_changing
 
 if TYPE_CHECKING:
+    from kidx.storage import RangeReader
     from kidx.tables.options import ReadOptions
     from kidx.tables.predicates import Predicates
     from kidx.tables.record_times import Ranges
@@ -66,6 +68,45 @@ class Earlier(NamedTuple):
 _NOTHING_EARLIER: Final = Earlier(0, frozenset())
 
 
+class Mark(NamedTuple):
+    """The last requested batch of a log, as it was when the query was planned: without it, the log was truncated.
+
+    Attributes:
+        position: the position of the batch.
+        header: its first bytes; a batch that another leader has written there has others.
+        next_offset: the offset after it.
+    """
+
+    position: int
+    header: bytes
+    next_offset: int
+
+    def is_in(self, reader: RangeReader) -> bool:
+        """Return True if a log has the batch.
+
+        Raises:
+            OSError: the log cannot be read.
+        """
+        return reader.read(self.position, len(self.header)) == self.header
+
+
+def _mark_of(segment: Segment, end: int | None, *, use_indexes: bool) -> Mark | None:
+    """Return the last batch of a log before an offset; None if it is not found, or in a store.
+
+    No broker truncates a log in a store. A log without an index, which no broker has, is only read if it is small.
+    """
+    if not segment.store.is_local:
+        return None
+    try:
+        with segment.store.open(segment.file("log")) as reader:
+            last = last_batch(segment, reader, Counter(), end, use_indexes=use_indexes, most=WINDOW)
+            if last is None:
+                return None
+            return Mark(last.position, reader.read(last.position, RECORD_BATCH_OVERHEAD), last.next_offset)
+    except (KidxError, OSError):  # reading reports it
+        return None
+
+
 @dataclass(frozen=True)
 class Split:
     """A range of batches in one segment.
@@ -84,6 +125,7 @@ class Split:
         topic_id: the id of the topic; empty if unknown.
         version: the version of the log, as :meth:`~kidx.storage.RangeReader.version`, that ``ranges`` are of.
         ranges: the byte ranges that can have requested records, in order; None if the times were not checked.
+        mark: the last requested batch, if it is in the last segment; None otherwise, or if unknown.
     """
 
     segment: Segment
@@ -99,6 +141,7 @@ class Split:
     topic_id: str = ""
     version: str = ""
     ranges: Ranges | None = None
+    mark: Mark | None = None
 
     @property
     def size(self) -> int:
@@ -172,7 +215,10 @@ def plan_again(split: Split, *, committed: bool, use_indexes: bool = True) -> tu
         lost = f"{key} begins at offset {start}; offset {split.first_offset} was deleted"
     elif not _has_records_of(log, split):
         lost = (
-            f"{before.name} no longer exists as it was when the query was planned, and no other segment has its records"
+            _truncation(log, split)
+            if before.is_last and log.store.is_local and log.segments[-1].base_offset <= before.base_offset
+            else f"{before.name} no longer exists as it was when the query was planned,"
+            " and no other segment has its records"
         )
     first = max(start, split.first_offset)
     return list(_whole_splits(log, first, end, committed=committed, use_indexes=use_indexes)), lost
@@ -189,13 +235,34 @@ def _has_records_of(log: PartitionLog, split: Split) -> bool:
     """Return True if the segment that now has the offsets of a split may have its records.
 
     That is so if it is a new file, which a cleaner made, or if it is the planned one and is followed by the same
-    segment. Such a file has changed its size because the broker filled it or cut off the zeros at its end.
+    segment. Such a file has changed its size because the broker filled it or cut off the zeros at its end. The last
+    segment, which no cleaner touches, must have the last requested batch.
     """
     before = split.segment
     now = next(each for each in reversed(log.segments) if each.base_offset <= split.first_offset)
-    if now.base_offset == before.base_offset and (before.is_last or now.next_base_offset == before.next_base_offset):
+    if now.base_offset == before.base_offset and before.is_last:
+        return _is_kept(now, split) or (not now.is_last and split.earlier.has_replaced(now))
+    if now.base_offset == before.base_offset and now.next_base_offset == before.next_base_offset:
         return True
     return split.earlier.has_replaced(now)
+
+
+def _is_kept(now: Segment, split: Split) -> bool:
+    """Return True if the log of a split still has its last requested batch, as far as that is known."""
+    if split.mark is None:
+        return now.size >= split.segment.size
+    try:
+        with now.store.open(now.file("log")) as reader:
+            return split.mark.is_in(reader)
+    except FileNotFoundError:  # the next reader finds that, too
+        return True
+
+
+def _truncation(log: PartitionLog, split: Split) -> str:
+    said = f"{log.key} was truncated after the query was planned"
+    with suppress(KidxError, FileNotFoundError):
+        said += f", and ends at offset {LogOffsets(log, Counter()).end()} now"
+    return said if split.mark is None else f"{said}; offset {split.mark.next_offset - 1} was requested"
 
 
 def is_of_another_topic(split: Split) -> bool:
@@ -329,6 +396,7 @@ def _whole_splits(
             has_more=len(later) > LATER,
             earlier=earlier[number // EARLIER],
             topic_id=topic_id,
+            mark=_mark_of(segment, end, use_indexes=use_indexes) if segment.is_last else None,
         )
 
 

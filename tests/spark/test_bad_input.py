@@ -48,3 +48,17 @@ def test_corruption_fails_or_is_skipped(segments, tmp_path, long_log):
     log.write_bytes(data[:-7])
     found = segments(copy.parent, "batches").where("error is not null").select("segment", "error").collect()
     assert [(row.segment, "no complete batch" in row.error) for row in found] == [(10_000, True)]
+
+
+def test_a_log_that_is_truncated_between_planning_and_reading_fails(segments, tmp_path, long_log):
+    from pyspark.errors import PythonException
+
+    copy = tmp_path / "log" / "long-0"
+    shutil.copytree(long_log / "long-0", copy)
+    found = segments(copy.parent).select("offset")
+    assert found.rdd.getNumPartitions() > 0  # plans
+    log = max(copy.glob("*.log"))
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size // 2)
+    with pytest.raises(PythonException, match=r"long-0 was truncated .*; offset 39999 was requested"):
+        found.rdd.count()

@@ -6,6 +6,7 @@ import shutil
 import struct
 from pathlib import Path
 
+import duckdb
 import pytest
 from fsspec import register_implementation
 from fsspec.implementations.memory import MemoryFileSystem
@@ -310,6 +311,56 @@ def test_a_segment_that_vanishes_in_the_middle_after_planning_is_lost(partition,
     with pytest.raises(ToolError, match=r"\.log no longer exists as it was .* no other segment has its records"):
         read_splits(splits)
     assert read_splits(splits, fail_on_data_loss=False) == offsets(partition.parent), "the rest is read once"
+
+
+def cut_off(partition):
+    with (partition / f"{200:020d}.log").open("r+b") as file:
+        file.truncate(len(batches(200, 250)))
+
+
+def replace_by_another_leader(partition):
+    cut_off(partition)
+    write(partition, 200, batches(250, 340, partition_leader_epoch=7), mode="ab")
+
+
+def remove_last(partition):
+    remove(partition, 200)
+
+
+@pytest.mark.parametrize(
+    ("change", "end"), [(cut_off, 250), (replace_by_another_leader, 340), (remove_last, 200)], ids=str
+)
+@pytest.mark.parametrize("cut", ["2000", "10000000"])
+def test_a_last_segment_that_a_broker_truncates_after_planning_is_lost(partition, change, end, cut):
+    for base in (0, 100, 200):
+        write(partition, base, batches(base, base + 100))
+    options = read_options({"path": str(partition.parent), "maxPartitionBytes": cut})
+    splits = [split for task in plan_splits(options, Predicates(), Counter()) for split in task]
+    few = [split for task in plan_splits(options, Predicates(max_offset=240), Counter()) for split in task]
+    change(partition)
+    with pytest.raises(ToolError, match=f"^t-0 was truncated .*, and ends at offset {end} now; offset 299 was req"):
+        read_splits(splits)
+    assert read_splits(splits, fail_on_data_loss=False) == offsets(partition.parent)
+    if change is not remove_last:
+        assert read_splits(few) == list(range(241)), "the requested records are kept"
+    write(partition, 200, batches(200, 300) + bytes(9000))
+    assert read_splits(splits) == list(range(300)), "a broker appends, also to a preallocated log"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_last_segment_that_a_broker_truncates_while_it_is_read_is_lost(partition, compiled, monkeypatch):
+    monkeypatch.setattr(split_reader, "worth_compiling", lambda _: compiled)
+    monkeypatch.setattr("kidx.tables.batch_walk.WINDOW", 1000)
+    monkeypatch.setattr("kidx.tables.columns.ROWS", 20)
+    last = write(partition, 0, batches(0, 300))
+    reader = kidx.read(partition.parent)
+    found = reader.read_next_batch()["offset"].to_pylist()
+    with last.open("r+b") as file:
+        file.truncate(len(batches(0, 200)))
+    with pytest.raises(duckdb.Error, match=r"\.log was truncated while it was read .failOnDataLoss=false"):
+        duckdb.from_arrow(reader).fetchall()
+    assert found == list(range(len(found)))
+    assert 0 < len(found) < 200
 
 
 class Listed(MemoryFileSystem):

@@ -20,7 +20,7 @@ from pages import the_block
 
 import kidx
 from kidx.errors import ToolError
-from kidx.records import Codec, build_batch, file_batches
+from kidx.records import Codec, SimpleRecord, build_batch, file_batches
 from kidx.tables import split_reader
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -113,6 +113,24 @@ def test_duckdb_and_polars_read_segments_in_one_line():
     }
     frame = kidx.read(path, "batches", topics="transactions").read_pandas()
     assert frame["count"].sum() == len([row for row in rows if row[0] == "transactions"]) + frame["control"].sum()
+
+
+def test_an_error_is_one_line_in_duckdb_polars_and_arrow(tmp_path):
+    log = tmp_path / "t-0" / f"{0:020d}.log"
+    log.parent.mkdir()
+    batch = build_batch([SimpleRecord(1, b"k", b"v")], base_offset=0)
+    log.write_bytes(batch[:-1] + b"?" + batch)
+    line = rf"{re.escape(str(log))} at byte 0: Record is corrupt [^\n]*continues with the next segment\)"
+    for query, kind in (
+        (lambda: duckdb.from_arrow(kidx.read(tmp_path)).fetchall(), duckdb.Error),
+        (lambda: pl.DataFrame(kidx.read(tmp_path)), pl.exceptions.ComputeError),
+        (lambda: kidx.read(tmp_path).read_all(), ToolError),
+    ):
+        with pytest.raises(kind, match=line) as caught:
+            query()
+        assert str(caught.value).strip().count("\n") == 0
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
 
 
 def test_the_program_of_the_querying_page_counts_each_hour(capsys):
