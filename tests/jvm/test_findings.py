@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
-from kafka_findings import findings, results
+from kafka_diffs import diff, edited
+from kafka_findings import findings, results, results_with_edits
 from thorough_params import thorough_param
 
 from conformance.kafka.releases import RELEASES
@@ -34,3 +37,23 @@ def test_findings_pass_with_their_fixes(release, tmp_path):
     said = results(release, tmp_path, fixed=True)
     tests = [test for finding in findings() if finding.fixed == release for test in finding.tests]
     assert {test: said[test] for test in tests} == dict.fromkeys(tests, "")
+
+
+@pytest.mark.thorough
+def test_findings_pass_with_the_edited_source(tmp_path):
+    said = results_with_edits(tmp_path)
+    tests = [test for finding in findings() if finding.edits for test in finding.tests]
+    assert {test: said[test] for test in tests} == dict.fromkeys(tests, "")
+
+
+def test_git_applies_the_diffs(tmp_path):
+    """Each diff alone, and all together, give the edited source."""
+    chosen = [finding.edits for finding in findings() if finding.edits]
+    for number, edits in enumerate([*chosen, tuple(edit for each in chosen for edit in each)]):
+        tree = tmp_path / str(number)
+        for file, (before, _) in edited(edits).items():
+            (tree / file).parent.mkdir(parents=True, exist_ok=True)
+            (tree / file).write_text(before, "utf-8")
+        subprocess.run(["git", "apply", "-"], cwd=tree, input=diff(edits), text=True, check=True)
+        for file, (_, after) in edited(edits).items():
+            assert (tree / file).read_text("utf-8") == after

@@ -1,6 +1,7 @@
 """Writer of the declared part of each page in `findings`: ``python -m tests.meta.findings``.
 
-With the number of a finding it prints the page in the markup of Kafka's tracker, with the test and the fix.
+With the number of a finding it prints the page in the markup of Kafka's tracker, with the test and the fix; with
+``--diff``, too, only the diff against the source of a release, which it fetches.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from conformance.kafka.releases import RELEASES
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
+from kafka_diffs import RELEASE as DIFF_RELEASE
+from kafka_diffs import Edit, diff
 from kafka_findings import ROOT, Finding, Patch, findings, locked
 
 _BLOCK: Final = re.compile(r"<!-- declared -->\n.*?<!-- end -->\n", re.DOTALL)
@@ -33,6 +36,7 @@ _MARKUP: Final = (
 _WRAPPED: Final = re.compile(r"(?<=\S)\n +(?=\S)|(?<=\S)\n(?!h\d\. |[*#|] )(?=\S)")
 """End of a line within a paragraph or an item, which the tracker would show."""
 _COMMAND: Final = "python3 bootstrap.py pytest tests/jvm/test_findings.py"
+_DIFF: Final = "python3 bootstrap.py python -m tests.meta.findings --diff"
 
 
 def with_block(text: str, lines: list[str]) -> str:
@@ -54,6 +58,8 @@ def header(finding: Finding) -> list[str]:
         *(f"- **JUnit test:** [{test}]({_source(test)})" for test in finding.tests),
         f"- **The first test says, on {RELEASES[-1]}:** `{finding.says}`",
         *(f"- **Patch, as the test has it:** {_words(patch)}" for patch in finding.patches),
+        *(f"- **Diff against the source of {DIFF_RELEASE}:** {_place(edit)}" for edit in finding.edits),
+        *([f"- **Print the diff:** `{_DIFF} {finding.number}`"] if finding.edits else []),
         f"- **Run it:** `{_COMMAND}`; [other releases](README.md#run-the-tests)",
     ]
 
@@ -82,6 +88,14 @@ def ticket(finding: Finding) -> str:
         for path in dict.fromkeys(paths)
     ]
     return "\n\n".join([text.rstrip(), *sources])
+
+
+def _place(edit: Edit) -> str:
+    return f"in `{edit.within.rpartition('/')[2]}`, {edit.words}"
+
+
+def _diff_in_ticket(finding: Finding) -> str:
+    return f"\n\nh2. Diff\n\n{{code:diff}}\n{diff(finding.edits)}{{code}}" if finding.edits else ""
 
 
 def _words(patch: Patch) -> str:
@@ -122,8 +136,12 @@ def pages() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    if numbers := {int(each) for each in sys.argv[1:]}:
-        sys.stdout.write("\n\n".join(f"{ticket(each)}\n" for each in findings() if each.number in numbers))
+    if numbers := {int(each) for each in sys.argv[1:] if each != "--diff"}:
+        chosen = [each for each in findings() if each.number in numbers]
+        if "--diff" in sys.argv:
+            sys.stdout.write(diff(edit for each in chosen for edit in each.edits))
+        else:
+            sys.stdout.write("\n\n".join(f"{ticket(each)}{_diff_in_ticket(each)}\n" for each in chosen))
     else:
         for page, text in pages().items():
             page.write_text(text, "utf-8")

@@ -18,6 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_diffs import RELEASE as DIFF_RELEASE
+from kafka_diffs import Edit, write
+
 from conformance.clauses.behaviour_range import parse_range
 from conformance.implementations.jvm.bytecode import (
     INVOKE_STATIC,
@@ -75,6 +78,7 @@ class Finding:
         curiosity: True if the finding has no consequence for anybody.
         fixed: release to whose class files the fix is applied; empty if there is no fix.
         patches: the fix.
+        edits: the fix in the source of a release; empty if it needs more than a few lines.
     """
 
     number: int
@@ -92,6 +96,7 @@ class Finding:
     curiosity: bool = False
     fixed: str = ""
     patches: tuple[Patch, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     @property
     def page(self) -> Path:
@@ -117,6 +122,7 @@ def findings() -> tuple[Finding, ...]:
 def _finding(row: Mapping[str, Any]) -> Finding:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     values["patches"] = tuple(Patch(**patch) for patch in row.get("patches", ()))
+    values["edits"] = tuple(Edit(**edit) for edit in row.get("edits", ()))
     return Finding(**values)
 
 
@@ -133,11 +139,23 @@ def results(release: str, directory: Path, *, fixed: bool = False) -> dict[str, 
         for each in findings()
         if (each.fixed == release if fixed else each.fails_on(release) or each.passes_on(release))
     ]
-    names = {test.split(".")[0] for each in chosen for test in each.tests}
     jars = [*jars_of(release), tool_jar("junit")]
+    return _results(chosen, _patched(jars, chosen, directory / "fixes") if fixed else jars, directory)
+
+
+def results_with_edits(directory: Path) -> dict[str, str]:
+    """Run the tests of the findings with edits on the release whose source is edited, with the edited classes."""
+    chosen = [each for each in findings() if each.edits]
+    jars = [*jars_of(DIFF_RELEASE), tool_jar("junit")]
+    sources = write((edit for each in chosen for edit in each.edits), directory / "source")
+    compile_java(sources, jars, directory / "edited")
+    return _results(chosen, [directory / "edited", *jars], directory)
+
+
+def _results(chosen: list[Finding], jars: list[Path], directory: Path) -> dict[str, str]:
+    """Compile the tests of findings against a class path, and run them on it."""
+    names = {test.split(".")[0] for each in chosen for test in each.tests}
     classes = directory / "classes"
-    if fixed:
-        jars = _patched(jars, chosen, directory / "fixes")
     tests = [path for path in _JAVA.rglob("*Test.java") if path.stem in names]
     texts = "".join(path.read_text("utf-8") for path in tests)
     helpers = [path for path in _JAVA.glob("findings/*.java") if f"findings.{path.stem};" in texts]
