@@ -55,6 +55,11 @@ TOOLS = {
         f"{name}-tests-4.3.1": f"org.apache.kafka:{name}:4.3.1:test"
         for name in ("kafka-clients", "kafka-server-common", "kafka-server", "kafka-metadata", "kafka_2.13")
     },
+    # Sources from which the diffs of findings are made; 4.4.0 has none.
+    **{
+        f"kafka-{name}-sources-4.3.1": f"org.apache.kafka:kafka-{name}:4.3.1:sources"
+        for name in ("clients", "storage", "tools")
+    },
     "mockito": "org.mockito:mockito-core:5.20.0",
     "mockito-junit": "org.mockito:mockito-junit-jupiter:5.20.0",
     "byte-buddy": "net.bytebuddy:byte-buddy:1.17.7",
