@@ -18,6 +18,10 @@ from kidx.records import Record, file_batches
 _TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 4, 5, 9
 _KEYS: Final = frozenset({_TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC})
 """API keys of the records that are read; a record begins with its frame version, its API key and its version."""
+NO_LEADER: Final = -1
+"""Leader of a partition that no broker leads."""
+_UNCHANGED: Final = -2
+"""Leader in a ``PartitionChangeRecord`` that does not change it."""
 _OF_TOPICS, _OF_BROKERS = 2, 4
 """Resource types in a ``ConfigRecord``."""
 _SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint", re.ASCII)
@@ -55,10 +59,12 @@ class Replicas(NamedTuple):
     Attributes:
         brokers: ids of the brokers.
         directories: id of the log directory of each; empty if the metadata have none, as before 3.7.
+        leader: id of the leader, or ``NO_LEADER``; None if unknown.
     """
 
     brokers: tuple[int, ...]
     directories: tuple[str, ...]
+    leader: int | None = None
 
     def directory_on(self, broker: int) -> str:
         """Return the id of the partition's log directory on a broker; empty if the metadata have none."""
@@ -170,10 +176,11 @@ class _Reader:
     def _assign(self, data: Mapping[str, Any]) -> None:
         place = data["topicId"], data["partitionId"]
         known = self.found.replicas.get(place, Replicas((), ()))
-        brokers, directories = data.get("replicas"), data.get("directories")
+        brokers, directories, leader = data.get("replicas"), data.get("directories"), data.get("leader", _UNCHANGED)
         self.found.replicas[place] = Replicas(
             known.brokers if brokers is None else tuple(brokers),
             known.directories if directories is None else tuple(directories),
+            known.leader if leader == _UNCHANGED else leader,
         )
 
 

@@ -193,11 +193,18 @@ class Dialect:
     prefers_local_segments = log.flag(">=4.0.0", "LO-19",
         "A lookup by time whose remote candidate is also local searches the local segments.")
 
+    topic_ids_are_compared_first = log.flag(">=3.0.0", "",
+        "A broker with ZooKeeper does not serve a log with another topic id than its topic. Before, it only "
+        "compares the ids of logs that it serves already.")
+    strays_come_first = log.flag(">=3.7.0", "",
+        "A broker of KRaft renames strays before it serves partitions. Earlier ones serve first, give logs without a "
+        "topic id the id in the metadata, and then delete the strays (KAFKA-14616).")
     settles_copies = log.flag(">=3.7.1", "",
         "A broker of KRaft renames strays while it loads its logs, and then replaces partitions with the copies "
         "that an interrupted move left (KAFKA-16082).")
     has_directory_ids = log.flag(">=3.7.0", "",
-        "Each log directory has an id, and a broker with two equal ids does not start (KIP-858).")
+        "Each log directory has an id, and a broker with two equal ids does not start. Without ids, a broker of KRaft "
+        "makes the partitions of a log directory that goes offline in another directory, empty (KIP-858).")
 
     # ProducerStateManager, ProducerStateEntry, VerificationGuard.
     markers_have_timestamps = producers.flag(">=2.4.1", "",

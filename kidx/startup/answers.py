@@ -13,10 +13,10 @@ from kidx.startup.remedies import remedy_of
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
 Outcome = Literal["kept", "cut", "foreign", "refused", "stray", "renamed", "empty", "offline", "unknown"]
 """Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *foreign*: a log has
-another partition's records; *refused*: the broker does not serve the partition; *stray*: the directory is renamed, and
-the partition starts empty; *renamed*: the directory is renamed because it is no partition of this broker, and nothing
-is lost; *empty*: the partition has no directory or no segment, and starts empty; *offline*: the
-partition is in a log directory that goes offline."""
+another partition's records; *refused*: the broker does not serve the partition; *stray*: the directory is renamed, or
+deleted before 3.7, and the partition starts empty; *renamed*: the same because it is no partition of this broker, and
+nothing is lost; *empty*: the partition has no directory or no segment, or a broker before 3.7 cannot use its log
+directory, and it starts empty; *offline*: the partition is in a log directory that goes offline."""
 
 LaterEffect = Literal["retention", "compaction", "appends", "indexes"]
 """Harm that a broker does to a partition after it has loaded it. *retention*: records are deleted although they are not

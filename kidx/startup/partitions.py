@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kidx.cluster import NO_LEADER, ClusterMetadata
 from kidx.discovery import (
     DELETE,
     FUTURE,
@@ -23,17 +26,24 @@ from kidx.discovery import (
     parse_partition,
 )
 from kidx.printable import shell_word
-from kidx.startup.answers import PartitionStart, Remark, SegmentChange
+from kidx.startup.answers import Outcome, PartitionStart, Remark, SegmentChange
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
 from kidx.startup.directories import directories_in, is_reserved
 from kidx.startup.names import METADATA_LOG, is_of_metadata
 from kidx.startup.readable import NOTHING, LoggedRecords, Piece
-from kidx.startup.remedies import ELSEWHERE, LOST, METADATA_CUT, OTHER_TOPIC, TAKEN_ID, TWICE, topic_id_remedy
+from kidx.startup.remedies import (
+    ELSEWHERE,
+    LOST,
+    METADATA_CUT,
+    OTHER_TOPIC,
+    REPAIR_FIRST,
+    TAKEN_ID,
+    TWICE,
+    topic_id_remedy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from kidx.cluster import ClusterMetadata
 
 
 class Assignment(NamedTuple):
@@ -160,11 +170,15 @@ def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> It
         yield Remark(metadata, f"{reason}: {ELSEWHERE}")
 
 
+MADE_ELSEWHERE: Final = (
+    "its log directory goes offline, and the broker makes the partition in another directory, where it starts empty"
+)
 BECOMES_STRAY: Final = "the directory is renamed to …-stray, and the partition starts empty"
 RENAMED: Final = "the start renames the directory to …-stray, as it should"
-NOT_SERVED: Final = (
-    "the broker does not serve the partition (InconsistentTopicIdException), nor others that it was about to serve"
-)
+INCONSISTENT: Final = "the broker does not serve the partition (InconsistentTopicIdException)"
+NOT_SERVED: Final = f"{INCONSISTENT}, nor others that it was about to serve"
+DELETED: Final = "the broker deletes the directory (file.delete.delay.ms later)"
+"""Effect of a broker before 3.7 on a stray."""
 
 
 class Strays:
@@ -178,12 +192,20 @@ class Strays:
         cluster: KRaft's metadata.
         node: id of the broker; None if unknown.
         are_complete: True if KRaft's metadata were read, so that a topic that they lack does not exist.
+        come_first: True if the release finds strays before it serves partitions, as from 3.7 on.
     """
 
     def __init__(
-        self, ids: Mapping[Path, str | None], cluster: ClusterMetadata, node: int | None, *, are_complete: bool = False
+        self,
+        ids: Mapping[Path, str | None],
+        cluster: ClusterMetadata,
+        node: int | None,
+        *,
+        are_complete: bool = False,
+        come_first: bool = True,
     ) -> None:
         self._ids, self._cluster, self._node, self._are_complete = ids, cluster, node, are_complete
+        self._come_first = come_first
         self._names = {topic_id: name for name, topic_id in cluster.ids.items()}
         self._usual: dict[str, Counter[str]] = defaultdict(Counter)
         for path, topic_id in ids.items():
@@ -196,6 +218,10 @@ class Strays:
         for path, topic_id in self._ids.items():
             parsed = parse_partition(path.name)
             if parsed is None or parsed[2] in {DELETE, STRAY} or is_of_metadata(path.name):
+                continue
+            if not self._come_first:
+                if topic_id is not None and (served := self._served_first(path, parsed[0], parsed[1], topic_id)):
+                    yield served
                 continue
             stray = self._stray(path, parsed[0], parsed[1], topic_id)
             if stray is not None and parsed[2] == FUTURE and stray.outcome == "stray":
@@ -216,16 +242,53 @@ class Strays:
             reason, remedy = f"KRaft's metadata have no topic {topic}", OTHER_TOPIC if recorded else METADATA_CUT
         elif right is not None and right != topic_id:
             reason = f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
-            written = topic_id_remedy(topic, right)
             if self._is_own(topic_id, number):
                 reason += f", and {self._names[topic_id]} has that one: {NOT_SERVED}"
                 return PartitionStart(path, "refused", reason, remedy=TAKEN_ID)
-            remedy = f"{OTHER_TOPIC}. Only if the records are known to belong to this topic, {written}"
+            remedy = _rewritten(topic, right)
         elif self._is_unknown(topic_id, number):
             reason, remedy = f"KRaft's metadata have no partition {number} of its topic", OTHER_TOPIC
         else:
             return None
         return PartitionStart(path, "stray", f"{reason}: {BECOMES_STRAY}", remedy=remedy)
+
+    def _served_first(self, path: Path, topic: str, number: int, topic_id: str) -> PartitionStart | None:
+        """Return what becomes of a directory with a topic id before 3.7; None if the id is right.
+
+        A log without an id gets the id in the metadata if this broker has the partition. If it
+        does not, no stray is deleted (``findStrayPartitions`` throws).
+        """
+        right = self._cluster.ids.get(topic) or self._most_common(topic, at_least=2)
+        why = self._on_purpose(topic, number, topic_id) if self._are_complete else ""
+        is_known = self._are_complete and not self._cluster.unread
+        is_stray = is_known and not self._is_own(topic_id, number)
+        effect = DELETED if self._are_deleted else "the broker leaves the directory"
+        if right in {None, topic_id} or (is_known and not self._is_own(right, number)):
+            if why:
+                return PartitionStart(path, "renamed", f"{why}: {effect}, as it should")
+            if not is_stray:
+                return None
+            reason = f"KRaft's metadata have no {f'partition {number} of' if right else 'topic'} {topic}: {effect}"
+            return PartitionStart(path, "refused", reason, remedy=OTHER_TOPIC if self._names else METADATA_CUT)
+        reason = why or f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
+        remedy = _rewritten(topic, right)
+        replicas = self._cluster.replicas.get((right or "", number))
+        if not is_stray:
+            reason, remedy = f"{reason}: {NOT_SERVED}", TAKEN_ID if self._is_own(topic_id, number) else remedy
+        elif replicas is not None and replicas.leader == NO_LEADER and self._are_deleted:
+            return PartitionStart(path, "stray", f"{reason}: {effect}, and the partition starts empty", remedy=remedy)
+        else:
+            reason = f"{reason}: {NOT_SERVED}; and {effect}"
+        return PartitionStart(path, "refused", reason, remedy=remedy)
+
+    @cached_property
+    def _are_deleted(self) -> bool:
+        """True if a broker before 3.7 deletes strays: it can tell whether each log with no topic id is its own."""
+        names = [
+            path.name for path, topic_id in self._ids.items() if topic_id is None and not is_of_metadata(path.name)
+        ]
+        without = [parsed for name in names if (parsed := parse_partition(name)) is not None and not parsed[2]]
+        return all(self._is_own(self._cluster.ids.get(topic), number) for topic, number, _ in without)
 
     def _on_purpose(self, topic: str, number: int, topic_id: str | None) -> str:
         """Return why a directory is rightly no partition of this broker; empty if the metadata do not say so."""
@@ -243,9 +306,9 @@ class Strays:
             return ""
         return f"KRaft's metadata have its replicas on {', '.join(map(str, replicas.brokers))}, and not on this broker"
 
-    def _is_own(self, topic_id: str, number: int) -> bool:
+    def _is_own(self, topic_id: str | None, number: int) -> bool:
         """Return True if this broker has the partition of a topic id."""
-        replicas = self._cluster.replicas.get((topic_id, number))
+        replicas = self._cluster.replicas.get((topic_id or "", number))
         return topic_id in self._names and replicas is not None and self._node in replicas.brokers
 
     def _is_unknown(self, topic_id: str, number: int) -> bool:
@@ -260,8 +323,43 @@ class Strays:
         return most[0][0] if most and most[0][1] >= at_least else None
 
 
+def _rewritten(topic: str, right: str | None) -> str:
+    return f"{OTHER_TOPIC}. Only if the records are known to belong to this topic, {topic_id_remedy(topic, right)}"
+
+
+def inconsistent_ids(ids: Mapping[Path, str | None]) -> Iterator[PartitionStart]:
+    """Yield the partitions with another topic id than most of their topic, as a broker with ZooKeeper has them.
+
+    ZooKeeper has the right id, and not the disks. The broker rejects a different id partition by partition.
+    """
+    for each in Strays(ids, ClusterMetadata(), None, come_first=False).find():
+        cause = each.reason.removesuffix(f": {NOT_SERVED}")
+        yield replace(each, reason=f"{cause}: {INCONSISTENT}")
+
+
+def made_elsewhere(
+    own: Iterable[Assignment], offline: Collection[Path], present: Collection[Path]
+) -> Iterator[PartitionStart]:
+    """Yield the partitions in log directories that go offline, which a broker before 3.7 makes elsewhere.
+
+    Args:
+        own: partitions of the broker in KRaft's metadata.
+        offline: log directories that go offline.
+        present: the other log directories.
+    """
+    for each in own:
+        if not any((directory / each.name).is_dir() for directory in present):
+            for directory in offline:
+                if (path := directory / each.name).is_dir():
+                    yield PartitionStart(path, "empty", MADE_ELSEWHERE, remedy=REPAIR_FIRST)
+
+
 def strays_after_cut(
-    ids: Mapping[Path, str | None], before: Mapping[str, str], after: Mapping[str, str]
+    ids: Mapping[Path, str | None],
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    *,
+    come_first: bool = True,
 ) -> list[PartitionStart]:
     """Return the partitions that become strays because KRaft's metadata lose their topics.
 
@@ -269,10 +367,12 @@ def strays_after_cut(
         ids: the topic id of each partition's directory.
         before: the topic ids in the present metadata, by topic.
         after: the topic ids in the metadata that remain after the start, by topic.
+        come_first: True if the release finds strays before it serves partitions.
     """
     lost = {topic_id for topic, topic_id in before.items() if after.get(topic) != topic_id}
-    reason = f"the metadata that the start cuts off have its topic: {BECOMES_STRAY}"
-    return [PartitionStart(path, "stray", reason) for path, topic_id in ids.items() if topic_id in lost]
+    outcome: Outcome = "stray" if come_first else "refused"
+    reason = f"the metadata that the start cuts off have its topic: {BECOMES_STRAY if come_first else DELETED}"
+    return [PartitionStart(path, outcome, reason) for path, topic_id in ids.items() if topic_id in lost]
 
 
 Limits = tuple[int, int]

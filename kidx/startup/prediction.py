@@ -66,7 +66,9 @@ from kidx.startup.partitions import (
     Strays,
     assignments,
     dangling_links,
+    inconsistent_ids,
     lost_partitions,
+    made_elsewhere,
     renamed_only,
     strays_after_cut,
 )
@@ -197,6 +199,10 @@ class _Running(NamedTuple):
     progress: Callable[[], None]
 
 
+def _has_properties(directory: Path) -> bool:
+    return (directory / META_PROPERTIES).exists()
+
+
 class _Broker:
     """One broker: its log directories (or else only partition directories, ``given``), and the faults of each."""
 
@@ -259,6 +265,9 @@ class _Broker:
         self._find_lost()
         if self.offline and self.directories and not self.fatal:
             self._end_without_directories()
+        if self.offline and not self.fatal and not self.dialect.has_directory_ids:
+            others = [path for path in self.directories if path not in self.offline]
+            self._replace({each.directory: each for each in made_elsewhere(self.own, self.offline, others)})
 
     @property
     def changed(self) -> list[PartitionStart]:
@@ -367,8 +376,9 @@ class _Broker:
         if not self._reads_epochs(path):
             return
         try:
-            reads_newer = self.dialect.newer_partition_metadata_is_read
-            self.ids[path] = topic_id_of(path, reads_newer=reads_newer)
+            if self.dialect.logs_have_topic_ids:
+                reads_newer = self.dialect.newer_partition_metadata_is_read
+                self.ids[path] = topic_id_of(path, reads_newer=reads_newer)
         except UnreadableError as error:
             self._note(path / PARTITION_METADATA, str(error), fatal=error.fatal)
             return
@@ -553,13 +563,18 @@ class _Broker:
         if self.is_kraft:
             known = self.cluster.topics or self.cluster.removed or not self.cluster.makes_topics
             is_complete = bool(known) and any(map(has_metadata_log, self.directories))
-            some = Strays(self.ids, self.cluster, self.node, are_complete=is_complete).find()
+            come_first = self.dialect.strays_come_first
+            strays = Strays(self.ids, self.cluster, self.node, are_complete=is_complete, come_first=come_first)
+            some = strays.find()
             found = {each.directory: each for each in some}
             if self.metadata_end is not None:
                 after = read_metadata(self.directories, self.metadata_end).ids
-                found |= {each.directory: each for each in strays_after_cut(self.ids, self.cluster.ids, after)}
+                cut = strays_after_cut(self.ids, self.cluster.ids, after, come_first=come_first)
+                found |= {each.directory: each for each in cut}
             self._replace(found)
             self.aside = {path for path, each in found.items() if each.outcome in {"stray", "renamed"}}
+        elif self.managed and self.dialect.topic_ids_are_compared_first and all(map(_has_properties, self.managed)):
+            self._replace({each.directory: each for each in inconsistent_ids(self.ids)})
         assigned = {(each.topic, each.partition): each.directory_id for each in self.own}
         settles = self.is_kraft and self.dialect.settles_copies
         copies = Copies(self.managed, assigned, self.aside, self._limits, are_settled=settles)

@@ -59,7 +59,7 @@ METADATA_CUT: Final = (
 OWN_LOG: Final = "KRaft recovers its own log at every start"
 METADATA_MISSING: Final = (
     "it is missing in these log directories. Unless metadata.log.dir is elsewhere, or other controllers run, the "
-    "broker begins a new cluster, and renames every partition to …-stray"
+    "broker begins a new cluster, and renames every partition to …-stray (before 3.7, it deletes them)"
 )
 METADATA_ELSEWHERE: Final = (
     "if metadata.log.dir is elsewhere, name that directory, too; if not, restore it from a copy, unless other "
@@ -113,6 +113,9 @@ DOUBTED: Final = (
 MIXED: Final = (
     f"there is a {CLEAN_SHUTDOWN}, and none in the broker's other log directories. They are not of the same stop: one "
     "was offline then, or was restored from a copy, and its newest records may be missing"
+)
+REPAIR_FIRST: Final = (
+    "repair what takes its log directory offline first: once the partition is in two, the broker does not start"
 )
 TWICE: Final = "move the copy that ends earlier out of its log directory; if both are alike, either of them"
 _BY_NAME: Final = {

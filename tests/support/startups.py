@@ -96,6 +96,12 @@ def change_record(number, replicas):
     return b"\1\5\0" + struct.pack(">i", number) + topic_id + b"\1\2" + bytes([len(brokers)]) + brokers
 
 
+def leader_record(number, leader):
+    """Return a PartitionChangeRecord of version 0 with another leader, which is tag 1."""
+    topic_id = base64.urlsafe_b64decode(ID + "==")
+    return b"\1\5\0" + struct.pack(">i", number) + topic_id + b"\1\1\4" + struct.pack(">i", leader)
+
+
 DISKS = bytes(range(16)), bytes(range(16, 32))
 TOPIC_RECORD = b"\1\2\0" + b"\7orders" + base64.urlsafe_b64decode(ID + "==") + b"\0"
 REMOVE_TOPIC_RECORD = b"\1\x09\0" + base64.urlsafe_b64decode(ID + "==") + b"\0"

@@ -15,6 +15,7 @@ from startups import (
     REMOVE_TOPIC_RECORD,
     change_record,
     fill_partitions,
+    leader_record,
     log,
     partition_record,
     start,
@@ -194,3 +195,91 @@ def test_a_copy_that_is_being_moved_has_no_losses_of_its_partition(disks):
     findings = verify_paths(disks, release=RELEASE, processes=1).findings
     assert not [each for each in findings if "records were lost" in each.message]
     assert [each.end for each in start(*disks).of("cut")] == [(48, 36)]
+
+
+# -- releases before 3.7 -----------------------------------------------------------------------------------------------
+
+BEFORE = "3.6.2"
+OTHER_ID = "OXyGkVjsR02DyybEsRtGng"
+
+
+@pytest.fixture
+def early(data, tmp_path):
+    """Make both log directories of a broker before 3.7, whose metadata have no ids of log directories."""
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    shutil.rmtree(other / "orders-0")
+    shutil.rmtree(data / "orders-1")
+    write_metadata(data, *(partition_record(number, [1]) for number in range(2)))
+    return data, other
+
+
+def give_id(path, topic_id):
+    (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+
+
+def test_before_3_7_a_log_without_a_topic_id_gets_the_one_of_the_metadata(early):
+    (early[1] / "orders-1" / "partition.metadata").unlink()
+    found = start(*early, release=BEFORE)
+    assert (found.answer, outcomes(found)) == ("yes", {})
+    assert outcomes(start(*early, release="3.7.0")) == {early[1] / "orders-1": "stray"}
+
+
+def test_before_3_7_a_stray_is_deleted_and_prevents_others_from_being_served_where_it_leads(early):
+    path = early[1] / "orders-1"
+    give_id(path, OTHER_ID)
+    (refused,) = start(*early, release=BEFORE).of("refused")
+    assert refused.reason.endswith(
+        "nor others that it was about to serve; and the broker deletes the directory (file.delete.delay.ms later)"
+    )
+    assert refused.remedy.endswith(f"topic_id: {ID}")
+    write_metadata(early[0], *(partition_record(number, [1]) for number in range(2)), leader_record(1, -1))
+    (stray,) = start(*early, release=BEFORE).of("stray")  # as after a clean stop
+    assert stray.reason.endswith("deletes the directory (file.delete.delay.ms later), and the partition starts empty")
+    assert "renamed" not in "".join(start(*early, release=BEFORE).lines())
+
+
+def test_before_3_7_a_stray_without_a_topic_id_prevents_the_deletion_of_all(early):
+    give_id(early[1] / "orders-1", OTHER_ID)
+    shutil.copytree(early[0] / "orders-0", early[0] / "gone-0")
+    (early[0] / "gone-0" / "partition.metadata").unlink()
+    (refused,) = start(*early, release=BEFORE).of("refused")
+    assert refused.reason.endswith("and the broker leaves the directory")
+
+
+def test_before_3_7_what_was_deleted_on_purpose_is_deleted_on_the_disk(early):
+    write_metadata(early[0], *(partition_record(number, [1]) for number in range(2)), REMOVE_TOPIC_RECORD)
+    found = start(*early, release=BEFORE)
+    assert (found.answer, list(outcomes(found).values())) == ("yes", ["renamed"] * 2)
+    assert all("the broker deletes the directory" in each.reason for each in found.of("renamed"))
+
+
+def test_before_3_7_partitions_of_a_directory_that_goes_offline_are_made_elsewhere(early):
+    (early[1] / "orders-1" / "partition.metadata").write_text(f"version: 7\ntopic_id: {ID}")
+    found = start(*early, release=BEFORE)
+    assert (found.answer, outcomes(found)) == ("no", {early[1] / "orders-1": "empty"})
+    assert found.line.endswith("and then 1 partition would start empty, above")
+    assert "once the partition is in two, the broker does not start" in "".join(found.lines())
+    assert not outcomes(start(*early, release="3.7.0"))
+
+
+def test_with_zookeeper_a_partition_of_another_topic_is_not_served(early):
+    for directory in early:
+        shutil.rmtree(directory / "__cluster_metadata-0", ignore_errors=True)
+        (directory / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
+    shutil.copytree(early[0] / "orders-0", early[0] / "orders-2")
+    give_id(early[1] / "orders-1", OTHER_ID)
+    assert start(*early, release="2.8.2").partitions == ()
+    (refused,) = start(*early, release="3.9.2").partitions
+    assert (refused.directory, refused.outcome) == (early[1] / "orders-1", "refused")
+    assert refused.reason.endswith("the broker does not serve the partition (InconsistentTopicIdException)")
+
+
+@pytest.mark.parametrize("text", ["garbage", "", "version: 7\n", f"version: 0\ntopic_id: {OTHER_ID}"])
+def test_before_2_8_partition_metadata_is_not_read(early, text):
+    for directory in early:
+        shutil.rmtree(directory / "__cluster_metadata-0", ignore_errors=True)
+        (directory / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
+    (early[1] / "orders-1" / "partition.metadata").write_text(text)
+    found = start(*early, release="2.7.2")
+    assert (found.fatal, found.offline, found.partitions) == ((), {}, ())

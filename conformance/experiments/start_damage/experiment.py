@@ -184,9 +184,10 @@ def _number(site: Site) -> int:
 
 
 def _affects_others(start: Start, site: Site) -> bool:
-    """Return True if the broker, or a log directory, is predicted to fail because of this partition."""
-    blockers = [*start.fatal, *start.offline.values()]
-    return any(each.path == site.partition or site.partition in each.path.parents for each in blockers)
+    """Return True if the broker, a log directory, or other partitions are predicted to fail because of this one."""
+    paths = [each.path for each in (*start.fatal, *start.offline.values())]
+    paths += [each.path for each in start.of("refused")]
+    return any(path == site.partition or site.partition in path.parents for path in paths)
 
 
 class _Log:
@@ -246,9 +247,10 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
     if start.fatal:
         return "does not start"
     said = _offline([path.name for path in start.offline])
-    if site.log_dir in start.offline:
-        return f"{said}partition offline"
     found = next((each for each in start.partitions if each.directory == site.partition), None)
+    if site.log_dir in start.offline:
+        is_elsewhere = found is not None and found.outcome == "empty"
+        return said + ("partition ends at 0" if is_elsewhere else "partition offline")
     if found is not None and found.outcome in _STATES:
         return said + _STATES[found.outcome]
     if found is not None and found.outcome == "unknown":
@@ -268,7 +270,8 @@ def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -
     said = _offline(observed.offline)
     if site.log_dir.name in observed.offline:
         return said + ("partition offline" if partition.end is None else f"partition ends at {partition.end}")
-    if partition.strays and log.exists and not partition.end:
+    is_deleted = partition.deleted and partition.end is not None
+    if (partition.strays or is_deleted) and log.exists and not partition.end:
         return f"{said}stray, starts empty"
     if not log.sizes and partition.end == 0:
         return f"{said}no log, starts empty"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.broker.workload import EPOCH_MS
 from conformance.kafka.client import PartitionQuery
-from kidx.discovery import parse_partition
+from kidx.discovery import DELETE, STRAY, parse_partition
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ class Partition:
         error: The error if an offset is missing.
         segments: The size of each ``.log`` in bytes by base offset, by log directory.
         strays: The log directories in which the partition has a ``-stray`` directory.
+        deleted: The log directories in which it has a ``-delete`` directory.
         unread: The reason why a consumer does not get the records that a producer appends after the start; empty if it
             gets them all.
     """
@@ -196,6 +197,7 @@ class Partition:
     error: str = ""
     segments: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     strays: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     unread: str = ""
 
 
@@ -347,20 +349,20 @@ def _queries(numbers: Sequence[int], target: int) -> list[PartitionQuery]:
 
 def _partition(root: Path, number: int, start: int | None, end: int | None, error: str) -> Partition:
     segments: dict[str, dict[int, int]] = {}
-    strays = []
+    marked: dict[str, list[str]] = {STRAY: [], DELETE: []}
     for name in LOG_DIRS:
         for path in sorted((root / name).iterdir()):
             parsed = parse_partition(path.name)
             if parsed is None or parsed[:2] != (TOPIC, number) or not path.is_dir():
                 continue
-            if parsed[2] == "stray":
-                strays.append(name)
+            if parsed[2] in marked:
+                marked[parsed[2]].append(name)
             elif not parsed[2]:
                 logs = (
                     log for log in path.iterdir() if log.suffix == ".log" and log.is_file() and log.stem.isdecimal()
                 )
                 segments[name] = {int(log.stem): log.stat().st_size for log in logs}
-    return Partition(start, end, error, segments, tuple(strays))
+    return Partition(start, end, error, segments, tuple(marked[STRAY]), tuple(marked[DELETE]))
 
 
 def _reason(output: str) -> str:
