@@ -14,6 +14,8 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic
 
+from hypothesis.errors import Flaky
+
 from conformance.implementations.sizes import takes
 from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import build_divergence, compare_with_model, compare_with_reference
@@ -26,12 +28,28 @@ from conformance.operations.effects import Effect
 from conformance.operations.outcomes import FAILURE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
     from conformance.lockstep.participant import Participant
     from conformance.operations.op import Op
+
+
+class Observer:
+    """Observer of the examples of a lockstep, which can keep participants and steps out of them; it does nothing."""
+
+    def begins(self) -> Collection[str]:
+        """Return the participants that skip the example that begins; the lockstep still has the last one's steps."""
+        return ()
+
+    def performs(self, operation: Operation) -> bool:
+        """Return True if a step is to be executed; otherwise the observation of the last step is repeated."""
+        del operation
+        return True
+
+    def ends(self) -> None:
+        """Note that an example has ended without an error."""
 
 
 class Lockstep(Generic[ObservationT, Files]):
@@ -47,7 +65,8 @@ class Lockstep(Generic[ObservationT, Files]):
         model: True to compare the reference with the abstract model, if the scope has one.
 
     Attributes:
-        journal: A callback that receives each operation before it is executed, and None when an example begins.
+        observers: The observers of all examples.
+        failure: The divergence that ended the last example, until the next call of :meth:`first_failure`.
         watched: The name of the compared files after the last step (:meth:`Scope.named`).
         omitted: The names of operations that are not executed, as if no participant had them.
     """
@@ -69,7 +88,7 @@ class Lockstep(Generic[ObservationT, Files]):
         self.attribute = attribute
         self.statistics = Statistics(scope.key)
         self.operations: list[Operation] = []
-        self.journal: Callable[[Operation | None], None] = lambda _: None
+        self.observers: list[Observer] = []
         self.omitted: frozenset[str] = frozenset()
         self._comparing: Participant | None = None
         self.failure: DivergenceError | None = None
@@ -176,8 +195,8 @@ class Lockstep(Generic[ObservationT, Files]):
 
     def begin(self) -> None:
         """Begin an example, with every participant in an empty directory."""
+        absent = [name for observer in self.observers for name in observer.begins()]
         self.operations = []
-        self.journal(None)
         self._failed, self.watched = False, self.scope.no_file_name
         self.statistics.examples += 1
         for participant in self._subjects:
@@ -187,6 +206,8 @@ class Lockstep(Generic[ObservationT, Files]):
             group.begin()
         self._references.begin()
         self._snapshot()
+        for name in absent:
+            self.skip_example(name)
 
     def end(self) -> None:
         """End the example and remove its files; after a failed step, nothing more is compared.
@@ -208,6 +229,20 @@ class Lockstep(Generic[ObservationT, Files]):
                 # With an additional operation, a replay reproduces the failure.
                 self.operations.append(self.scope.close_operation)
                 self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
+        for observer in self.observers:
+            observer.ends()
+
+    def first_failure(self, perform: Callable[[], None]) -> DivergenceError | None:
+        """Execute examples; return the divergence that ended them, even if it did not occur again, or None."""
+        self.failure = None
+        try:
+            perform()
+        except (DivergenceError, Flaky) as error:
+            failure = self.failure or error
+            if not isinstance(failure, DivergenceError):
+                raise
+            return failure
+        return None
 
     @contextmanager
     def example(self) -> Iterator[None]:
@@ -235,6 +270,8 @@ class Lockstep(Generic[ObservationT, Files]):
             DivergenceError: A participant diverges, and the divergence counts. A batched participant may have diverged
                 in an earlier step. After :meth:`flush`, no divergence is pending.
         """
+        if not all(observer.performs(operation) for observer in self.observers):
+            return self.groups[-1].observation
         if operation.name in self.omitted:
             seen: ObservationT = self.groups[-1].observation._replace(outcome=UNSUPPORTED)  # type: ignore[attr-defined]
             return seen
@@ -246,7 +283,6 @@ class Lockstep(Generic[ObservationT, Files]):
 
     def _perform(self, operation: Operation) -> ObservationT:
         self.operations.append(operation)
-        self.journal(operation)
         self.statistics.steps += 1
         if operation.name in self.scope.file_selecting_operations:
             name = self.scope.named(operation, self.watched)

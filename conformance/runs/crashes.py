@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from conformance.kafka.releases import register_releases
+from conformance.lockstep.lockstep import Observer
 from conformance.operations import Operation
 from conformance.runs.machine_run import machine_run
 from conformance.runs.shrinking.hang import Candidates
@@ -105,13 +106,21 @@ def _perform(plan: Plan, ledger: ExpectationTracker, machine: str, chunk: Chunk,
     directory = path.with_name("run")
     directory.mkdir()
     with path.open("w", encoding="utf-8", buffering=1) as file, machine_run(plan, machine, directory, ledger) as run:
-
-        def note(operation: Operation | None) -> None:
-            if operation is None:
-                file.seek(0)
-                file.truncate()
-            else:
-                file.write(json.dumps(operation.to_json()) + "\n")
-
-        run.lockstep.journal = note
+        run.lockstep.observers.append(_Journal(file))
         run.run_chunk(chunk)
+
+
+class _Journal(Observer):
+    """Writer of the steps of the current example to a file."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def begins(self) -> Collection[str]:
+        self._file.seek(0)
+        self._file.truncate()
+        return ()
+
+    def performs(self, operation: Operation) -> bool:
+        self._file.write(json.dumps(operation.to_json()) + "\n")
+        return True

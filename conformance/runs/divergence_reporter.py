@@ -76,7 +76,6 @@ class DivergenceReporter:
     def found(self, run: MachineRun, evidence: ChunkResult) -> list[UniqueDivergence]:
         """Add the result of a machine, and return its unique divergences."""
         if evidence.broken is not None:
-            run.lockstep.failure = None
             self._queue(
                 None,
                 as_event(

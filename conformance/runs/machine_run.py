@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypothesis.errors import Flaky
-
 from conformance.clauses import load_clauses
 from conformance.clauses.machines import driven_releases
 from conformance.errors import NotDrivenError
 from conformance.implementations.forms import is_server
-from conformance.lockstep.divergence import Decision, DivergenceError, can_continue
+from conformance.lockstep.divergence import Decision, can_continue
+from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
 from conformance.runs.chunk_result import FAILURES, REGRESSION_TRACES, ChunkResult
 from conformance.runs.chunks import CHUNK, Chunk, run_chunk
@@ -52,7 +51,7 @@ def machine_run(
         yield MachineRun(plan, machine, scratch, ledger, progress)
 
 
-class MachineRun:
+class MachineRun(Observer):
     """One machine with all implementations of a plan.
 
     Args:
@@ -100,7 +99,7 @@ class MachineRun:
         self._number = self._steps_before = 0  # of the example, and of all steps before it
         self._specifications = {subject.name: specification for specification, subject in self.subjects}
         self._participants = {name: self.lockstep.participant(name) for name in self._specifications}
-        self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
+        self.lockstep.observers.append(self)
         # A machine is bound once, so that the examples do not change if a participant turns out to lack an operation.
         self._bound = self.machine.bind(self.lockstep)
         self._settings = plan.profile.settings(CHUNK)
@@ -190,15 +189,9 @@ class MachineRun:
         self._ends.clear()
         self._evidence = evidence = ChunkResult(number)
         self._dropped_out = {name for name, times in self._dropout_scores.items() if times >= self.max_failures}
-        self.lockstep.failure = None
         self.lockstep.operations.clear()
         self._number = number * CHUNK
-        try:
-            perform()
-        except (DivergenceError, Flaky) as error:
-            failure = self.lockstep.failure or error
-            if not isinstance(failure, DivergenceError):
-                raise
+        if (failure := self.lockstep.first_failure(perform)) is not None:
             evidence.broken = failure.divergence, failure.operations
         self._note_waiting()
         self._dropout_scores.update(evidence.dropout_scores)
@@ -214,14 +207,13 @@ class MachineRun:
             evidence.excused[name] = Counter(excused_by(participant))
         return evidence
 
-    def _begin_example(self) -> None:
+    def begins(self) -> Collection[str]:
+        """Return the programs whose turn it is not, and the participants that have dropped out."""
         self._note_waiting()
-        self._begin()
         if self._evidence.number != REGRESSION_TRACES:
             self._waiting = self.turn_order.waiting(self._number)
         self._number += 1
-        for name in self._dropped_out | self._waiting:
-            self.lockstep.skip_example(name)
+        return self._dropped_out | self._waiting
 
     def _note_waiting(self) -> None:
         """Count the finished example for the participants that did not take part in it.

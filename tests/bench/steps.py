@@ -25,6 +25,7 @@ from rich.console import Console
 from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.kafka.releases import RELEASES, newest
+from conformance.lockstep.lockstep import Observer
 from conformance.lockstep.scopes.index import IndexLockstep
 from conformance.machines import MACHINES
 from conformance.runs.gc_tuning import infrequent_gc
@@ -78,52 +79,57 @@ def played_back(machine: str, scratch: Path, examples: int) -> Lockstep[Any, Any
 
     The rules of segments and logs use them, so Hypothesis draws the same only if they are the same.
     """
-    lockstep = new_lockstep(machine, [], scratch, releases=[newest()])
-    (group,) = lockstep.groups
     seen: list[tuple[Operation, Any, Any]] = []
-    perform = lockstep.perform
-
-    def keep(operation: Operation) -> Any:
-        perform(operation)
-        seen.append((operation, group.observation, group.files))
-        return group.observation
-
-    lockstep.perform = keep  # type: ignore[method-assign]
-    generate(machine, lockstep, examples)
     left = cycle(seen)
 
-    def play(operation: Operation) -> Any:
-        lockstep.statistics.steps += 1
-        expected, group.observation, group.files = next(left)
-        assert operation == expected, (operation, expected)
-        return group.observation
+    class Keeping(kind_of(machine)):  # type: ignore[misc]  # the class of the machine's lockstep
+        def perform(self, operation: Operation) -> Any:
+            observation = super().perform(operation)
+            seen.append((operation, observation, self.primary.files))
+            return observation
 
-    lockstep.perform = play  # type: ignore[method-assign]
-    lockstep.begin = group.begin  # type: ignore[method-assign]
-    lockstep.end = lambda: None  # type: ignore[method-assign]
+    class Playing(kind_of(machine)):  # type: ignore[misc]
+        def begin(self) -> None:
+            self.primary.begin()
+
+        def perform(self, operation: Operation) -> Any:
+            self.statistics.steps += 1
+            group = self.primary
+            expected, group.observation, group.files = next(left)
+            assert operation == expected, (operation, expected)
+            return group.observation
+
+        def end(self) -> None:
+            pass
+
+    generate(machine, Keeping([], scratch / "keeping", releases=[newest()]), examples)
+    lockstep: Lockstep[Any, Any] = Playing([], scratch / "playing", releases=[newest()])
     return lockstep
 
 
 def new_lockstep(machine: str, subjects: Iterable[str], scratch: Path, **options: Any) -> Lockstep[Any, Any]:
     """Return the lockstep that a machine drives, with the classes of some releases."""
-    if machine in INDEX_MACHINES:
-        return IndexLockstep(map(JvmIndex, subjects), scratch, **options)
     driven: Any = MACHINES[machine]
-    lockstep: Lockstep[Any, Any] = driven.lockstep_type(map(driven.jvm, subjects), scratch, **options)
+    subject = JvmIndex if machine in INDEX_MACHINES else driven.jvm
+    lockstep: Lockstep[Any, Any] = kind_of(machine)(map(subject, subjects), scratch, **options)
     return lockstep
+
+
+def kind_of(machine: str) -> Any:
+    """Return the class of the lockstep that a machine drives."""
+    return IndexLockstep if machine in INDEX_MACHINES else MACHINES[machine].lockstep_type
 
 
 def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
     """Record the operations of some examples."""
     lockstep = new_lockstep(machine, [], scratch, releases=[newest()])
     runs: list[list[Operation]] = []
-    end = lockstep.end
 
-    def keep() -> None:
-        runs.append(list(lockstep.operations))
-        end()
+    class Keeping(Observer):
+        def ends(self) -> None:
+            runs.append(list(lockstep.operations))
 
-    lockstep.end = keep  # type: ignore[method-assign]
+    lockstep.observers.append(Keeping())
     generate(machine, lockstep, examples)
     return runs
 

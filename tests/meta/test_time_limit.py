@@ -12,6 +12,7 @@ from thorough_params import thorough_param
 
 from conformance.events import Replayed, Result
 from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
 from conformance.report.combined import CombinedReport
 from conformance.report.html import html
@@ -32,14 +33,14 @@ def examples_before(machine: str, limit: int | None) -> list[list[str]]:
     with scratch_directory() as scratch:
         lockstep = MACHINES[machine].new_lockstep([], scratch, releases=["4.4.0"])
         done: list[list[str]] = []
-        begin = lockstep.begin
 
-        def noted() -> None:
-            if lockstep.operations or done:
-                done.append([str(operation) for operation in lockstep.operations])
-            begin()
+        class Noting(Observer):
+            def begins(self) -> tuple[str, ...]:
+                if lockstep.operations or done:
+                    done.append([str(operation) for operation in lockstep.operations])
+                return ()
 
-        lockstep.begin = noted
+        lockstep.observers.append(Noting())
         for chunk in chunks_of(machine, 25, 3):
             bound = MACHINES[machine].bind(lockstep)
             if not run_chunk(bound, QUICK, chunk.seed, chunk.examples, lambda: lockstep.statistics.examples == limit):

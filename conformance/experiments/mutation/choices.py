@@ -12,14 +12,11 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hypothesis.errors import Flaky
-
 from conformance.clauses import load_clauses
 from conformance.experiments.mutation.measuring import MAX_EXAMPLES
 from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.implementations.mutants.choices import CHOICES
 from conformance.kafka.releases import RELEASES
-from conformance.lockstep import DivergenceError
 from conformance.lockstep.divergence import decide
 from conformance.machines import MACHINES
 from conformance.runs.chunks import chunks_of, run_chunk
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from conformance.implementations.mutants import Mutant
-    from conformance.lockstep import Divergence
+    from conformance.lockstep import Divergence, DivergenceError
     from conformance.lockstep.divergence import Decision
     from conformance.operations import Json
 
@@ -170,15 +167,13 @@ def _diverging(
         lockstep.drop_models()
         lockstep.count_at(level)
         settings = PROFILES[profile].settings(examples)
-        try:
+
+        def perform() -> None:
             for chunk in chunks_of(choice.machine, examples, seed):
                 run_chunk(machine.bind(lockstep), settings, chunk.seed, chunk.examples)
-        except (DivergenceError, Flaky) as error:
-            failure = lockstep.failure or error
-            if not isinstance(failure, DivergenceError):
-                raise
-            return failure
-    return None
+
+        failure: DivergenceError | None = lockstep.first_failure(perform)
+    return failure
 
 
 def judge_all(

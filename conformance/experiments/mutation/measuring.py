@@ -26,14 +26,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from hypothesis.errors import Flaky
-
 from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import ToolError
 from conformance.events import Measured, RunFinished, RunStarted
 from conformance.implementations.mutants import MUTANTS, Mutant, implementation_of
 from conformance.implementations.mutants.choices import CHOICES
-from conformance.lockstep import DivergenceError
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.report.ndjson import NdjsonWriter
@@ -109,19 +106,21 @@ def search_kill(
 
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep([implementation_of(mutant, mutant.release)], scratch, on_divergence=note)
-        try:
+
+        def perform() -> None:
             for chunk in chunks_of(mutant.machine, limit, seed):
                 run_chunk(machine.bind(lockstep), settings, chunk.seed, chunk.examples)
-        except (DivergenceError, Flaky) as error:
-            failure = lockstep.failure or error
-            if not isinstance(failure, DivergenceError) or not found:
-                raise
-            examples, seconds = found[0], time.monotonic() - started
-            if shrink:
-                # The trace is to be short on a busy machine, too.
-                failure = shrink_divergence(lockstep, failure, seconds=5 * SHRINK_SECONDS)
-        else:
-            return KillResult(mutant.name, seed, None, time.monotonic() - started)
+
+        failure = lockstep.first_failure(perform)
+        seconds = time.monotonic() - started
+        if failure is None:
+            return KillResult(mutant.name, seed, None, seconds)
+        if not found:
+            raise failure
+        examples = found[0]
+        if shrink:
+            # The trace is to be short on a busy machine, too.
+            failure = shrink_divergence(lockstep, failure, seconds=5 * SHRINK_SECONDS)
     steps = tuple(str(operation) for operation in failure.operations)
     divergence = failure.divergence
     return KillResult(

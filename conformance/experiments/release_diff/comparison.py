@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-
-from hypothesis.errors import Flaky
 
 from conformance.clauses import family
 from conformance.errors import ToolError
@@ -30,6 +29,7 @@ from conformance.experiments.release_diff.execution import RecordingProxy, Relea
 from conformance.experiments.release_diff.sides import PROFILE
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.divergence import Decision, can_continue, failure_json
+from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.chunks import SEED_OF_ROUND, run_chunk
@@ -61,7 +61,7 @@ shrink fastest. A difference that occurs in one of a hundred long examples is fo
 """
 
 
-class Search:
+class Search(Observer):
     """Search by one state machine for differences between two sides.
 
     Args:
@@ -114,7 +114,7 @@ class Search:
         )
         if old.is_build:
             self.lockstep.replace_reference(self.control, scratch / "old-build")
-        self._perform, self.lockstep.perform = self.lockstep.perform, self._execute_while_compared
+        self.lockstep.observers.append(self)
         self.bound: Any = kind.bind(self.lockstep)
         self._ledger = ExpectationTracker(load_expectations())
         self._raises_all = False  # True while a difference is shrunk: every divergence then ends the example
@@ -160,11 +160,10 @@ class Search:
             return False
         return True
 
-    def _execute_while_compared(self, operation: Operation) -> Any:
-        """Execute a step, unless the new side has dropped out of the example: then there is nothing to compare."""
-        if self._dropped_out == self.lockstep.statistics.examples:
-            return self.lockstep.primary.observation
-        return self._perform(operation)
+    def performs(self, operation: Operation) -> bool:
+        """Return False if the new side has dropped out of the example: then there is nothing to compare."""
+        del operation
+        return bool(self._dropped_out != self.lockstep.statistics.examples)
 
     def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Sameness:
         """Return the key of equal differences: the separating clauses, or the operation, the aspects and outcomes."""
@@ -224,14 +223,9 @@ class Search:
             if number and is_late():
                 self.not_replayed += 1
                 continue
-            while True:
-                self.lockstep.failure = None
-                try:
-                    replay_operations(self.lockstep, trace.operations)
-                except DivergenceError as failure:
-                    found.append(self._new(failure, seed))
-                else:
-                    break
+            replay = partial(replay_operations, self.lockstep, trace.operations)
+            while (failure := self.lockstep.first_failure(replay)) is not None:
+                found.append(self._new(failure, seed))
         if self.not_replayed:
             counts = f"{self.not_replayed} of {len(traces)}"
             self.missing.append(f"{counts} regression traces of the {self.name} machine not run (--max-time)")
@@ -239,16 +233,9 @@ class Search:
 
     def _round(self, profile: Profile, examples: int, seed: int) -> Difference | None:
         """Run Hypothesis once; return a new difference, or None."""
-        self.lockstep.failure = None
         self._first_new = None
-        try:
-            run_chunk(self.bound, profile.settings(examples), seed, examples)
-        except (DivergenceError, Flaky) as error:
-            failure = self.lockstep.failure or error
-            if not isinstance(failure, DivergenceError):
-                raise
-            return self._new(failure, seed)
-        return None
+        failure = self.lockstep.first_failure(lambda: run_chunk(self.bound, profile.settings(examples), seed, examples))
+        return None if failure is None else self._new(failure, seed)
 
     def _new(self, failure: DivergenceError, seed: int) -> Difference:
         """Shrink a new difference, save its trace, and add it to the known differences."""

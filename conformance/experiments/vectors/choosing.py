@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses.machines import driven_releases
 from conformance.kafka.releases import RELEASES
+from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
 from conformance.operations.trace_file import save_traces
@@ -21,7 +22,7 @@ from conformance.runs.profiles import PROFILES
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from conformance.operations import Operation
 
@@ -30,12 +31,8 @@ EXAMPLES: Final = {"offset": 2000, "time": 2000, "transaction": 1000, "cache": 2
 """Number of examples of each machine."""
 
 
-class _Chooser:
-    """Listener of a lockstep that saves the steps of each example up to the last new one.
-
-    Args:
-        lockstep: the lockstep, which calls the listener before each step.
-    """
+class _Chooser(Observer):
+    """Observer of a lockstep that saves the steps of each example up to the last new one."""
 
     def __init__(self, lockstep: Any) -> None:
         self._groups = lockstep.groups
@@ -43,19 +40,26 @@ class _Chooser:
         self._needed = 0
         self._seen: set[tuple[int, str]] = set()
         self.kept: list[tuple[Operation, ...]] = []
-        lockstep.journal = self
+        lockstep.observers.append(self)
 
-    def __call__(self, operation: Operation | None) -> None:
-        """Check if the last step was new, and record the next one; None begins the next example."""
+    def performs(self, operation: Operation) -> bool:
+        """Check if the last step was new, and record the next one."""
+        self._note_last()
+        self._steps.append(operation)
+        return True
+
+    def begins(self) -> Collection[str]:
+        """Keep the last example up to its last new step."""
+        self._note_last()
+        if self._needed:
+            self.kept.append(tuple(self._steps[: self._needed]))
+        self._steps, self._needed = [], 0
+        return ()
+
+    def _note_last(self) -> None:
         now = {(number, clause) for number, group in enumerate(self._groups) for clause in group.exercised}
         if now - self._seen:
             self._seen, self._needed = now, len(self._steps)
-        if operation is None:
-            if self._needed:
-                self.kept.append(tuple(self._steps[: self._needed]))
-            self._steps, self._needed = [], 0
-        else:
-            self._steps.append(operation)
 
 
 def choose(kind: str, examples: int) -> Iterator[Trace]:
@@ -66,7 +70,7 @@ def choose(kind: str, examples: int) -> Iterator[Trace]:
         chooser = _Chooser(lockstep)
         for number in range(examples // CHUNK):
             run_chunk(machine.bind(lockstep), PROFILES["dev"].settings(CHUNK), number * SEED_OF_CHUNK, CHUNK)
-        chooser(None)
+        chooser.begins()
     for steps in chooser.kept:
         yield Trace(kind, RELEASES[-1], steps)
 

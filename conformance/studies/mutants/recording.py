@@ -7,12 +7,13 @@ mutant needs neither Hypothesis nor the reference: Java executes the recorded by
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.step_batch import Language, StepBatch
 from conformance.lockstep.divergence import Decision
+from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
 from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.profiles import PROFILES
@@ -106,22 +107,20 @@ def record(machine: str, implementation: str, release: str, examples: int, seed:
         current[0].differs = True
         return Decision.SKIP_EXAMPLE
 
+    class Recorder(Observer):
+        def begins(self) -> Collection[str]:
+            current[:] = [Example(machine, f"{len(found)}")]
+            return ()
+
+        def ends(self) -> None:
+            found.append(current[0])
+
     subject.batch_group = recording
     with scratch_directory() as scratch:
         lockstep = MACHINES[machine].new_lockstep([subject], scratch, releases=(release,), on_divergence=note)
         lockstep.attribute = False
         lockstep.drop_models()
-        begin, end = lockstep.begin, lockstep.end
-
-        def begin_example() -> None:
-            current[:] = [Example(machine, f"{len(found)}")]
-            begin()
-
-        def end_example() -> None:
-            end()
-            found.append(current[0])
-
-        lockstep.begin, lockstep.end = begin_example, end_example
+        lockstep.observers.append(Recorder())
         for trace in load_regression_traces(machine):
             if lockstep.can_execute(trace.operations):
                 replay_operations(lockstep, trace.operations)
