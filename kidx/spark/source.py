@@ -40,15 +40,14 @@ class KafkaSegmentsSource(DataSource):
         return "kafka_segments"
 
     def schema(self) -> str | StructType:
-        """Return the columns of the requested content.
+        """Return the requested columns.
 
         Raises:
             ToolError: an option is wrong.
         """
         of_table = table_options(self.options)
         options = read_options(dict(self.options) if of_table is None else of_table, may_stream=True)
-        columns = columns_of(options.content, headers=options.include_headers)
-        return columns if of_table is None else with_options(columns, of_table)
+        return options.columns if of_table is None else with_options(options.columns, of_table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns in ``schema``.

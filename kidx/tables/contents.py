@@ -9,7 +9,10 @@ number in the file, without interpretation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+
+from kidx.errors import ToolError
 
 _WHERE: Final = "path string, topic string, partition int, segment bigint"
 
@@ -46,6 +49,17 @@ CONTENTS: Final[dict[str, str]] = {
 }
 
 
-def columns_of(content: str, *, headers: bool = False) -> str:
-    """Return the columns of a content, as Spark's DDL."""
-    return CONTENTS[content] + (f", {HEADERS}" if headers else "")
+def columns_of(content: str, names: Iterable[str] | None = None, *, headers: bool = False) -> str:
+    """Return the columns of a content, or some of them in the given order, as Spark's DDL.
+
+    Raises:
+        ToolError: the content has no such column.
+    """
+    ddl = CONTENTS[content] + (f", {HEADERS}" if headers else "")
+    if names is None:
+        return ddl
+    known = {column.split(" ", 1)[0]: column for column in ddl.split(", ")}
+    for name in (names := list(names)):
+        if name not in known:
+            raise ToolError(f"unknown column {name!r} of {content}; choose from {', '.join(known)}")
+    return ", ".join(known[name] for name in names)

@@ -16,6 +16,7 @@ option                              meaning
 ``endingOffsetsByTimestamp``        JSON, exclusive, as ``startingOffsetsByTimestamp``
 ``endingOffsets``                   ``latest``, or JSON with -1 for latest
 ``startingOffsetsByTimestampStrategy`` ``error`` or ``latest``: the action if no record has the requested time
+``columns``                         columns, separated by commas; other columns are not decoded
 ``includeHeaders``                  add the column ``headers``
 ``failOnDataLoss``                  fail at a corrupt segment or a missing offset (default), or read what is readable
 ``minPartitions``                   minimum number of tasks
@@ -53,7 +54,7 @@ from typing import Any, Final, Literal
 
 from kidx.errors import ToolError
 from kidx.storage import Store
-from kidx.tables.contents import CONTENTS
+from kidx.tables.contents import CONTENTS, columns_of
 from kidx.tables.patterns import check, matches
 from kidx.tables.segments import TopicPartition
 
@@ -69,7 +70,7 @@ OffsetBound = Mapping[TopicPartition, int] | int
 # Options by what they apply to: every content, the contents that read batches, records alone, and streams.
 # fmt: off
 COMMON_OPTIONS: Final = frozenset({
-    "content", "path", "paths", "subscribe", "subscribePattern", "assign", "failOnDataLoss", "minPartitions",
+    "content", "columns", "path", "paths", "subscribe", "subscribePattern", "assign", "failOnDataLoss", "minPartitions",
     "maxPartitionBytes", "replicas", "metrics", "storageOptions", "remote",
 })
 OF_BATCHES: Final = frozenset({
@@ -131,6 +132,7 @@ class ReadOptions:
         start, end: the range of offsets.
         latest_if_no_match: True if ``startingOffsetsByTimestampStrategy`` is ``latest``.
         remote: the remote storage; None without the option.
+        columns: the columns, as Spark's DDL.
     """
 
     content: str
@@ -153,6 +155,7 @@ class ReadOptions:
     metrics: str | None
     limits: Limits = Limits()
     remote: Store | None = None
+    columns: str = ""
 
     def wants(self, key: TopicPartition) -> bool:
         """Return True if a partition is requested by the options."""
@@ -179,10 +182,13 @@ def read_options(given: Mapping[str, str], *, may_stream: bool = False) -> ReadO
     by_kind = [name for name in ("subscribe", "subscribePattern", "assign") if name in values]
     if len(by_kind) > 1:
         raise ToolError(f"only one of subscribe, subscribePattern and assign can be given, not {' and '.join(by_kind)}")
-    topics = values.get("subscribe")
-    names = None if topics is None else frozenset(filter(None, (name.strip() for name in topics.split(","))))
-    if names is not None and not names:
+    topics = values.names("subscribe")
+    if topics == []:
         raise ToolError("subscribe names no topic")
+    columns = values.names("columns")
+    if columns == []:
+        raise ToolError("columns names no column")
+    headers = values.flag("includeHeaders", default="headers" in (columns or ()))
     pattern = values.get("subscribePattern")
     if pattern is not None:
         check(pattern)
@@ -196,14 +202,14 @@ def read_options(given: Mapping[str, str], *, may_stream: bool = False) -> ReadO
     return ReadOptions(
         content=content,
         stores=_stores(values),
-        topics=names,
+        topics=None if topics is None else frozenset(topics),
         pattern=pattern,
         assigned=_assigned(values.get("assign")),
         start=_bound(values, "starting", EARLIEST, may_stream=may_stream),
         end=_bound(values, "ending", LATEST),
         latest_if_no_match=values.one_of("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
         == "latest",
-        include_headers=values.flag("includeHeaders", default=False),
+        include_headers=headers,
         fail_on_data_loss=values.flag("failOnDataLoss", default=True),
         min_partitions=values.number("minPartitions", least=1),
         isolation=isolation,  # type: ignore[arg-type]
@@ -215,6 +221,7 @@ def read_options(given: Mapping[str, str], *, may_stream: bool = False) -> ReadO
         metrics=values.get("metrics"),
         limits=_limits(values),
         remote=_remote(values),
+        columns=columns_of(content, columns, headers=headers),
     )
 
 
@@ -256,6 +263,11 @@ class _Values:
     def flag(self, name: str, *, default: bool) -> bool:
         """Return the value of an option that is ``true`` or ``false``."""
         return self.one_of(name, ("true", "false"), str(default).lower()) == "true"
+
+    def names(self, name: str) -> list[str] | None:
+        """Return the names, separated by commas, in the value of an option; None if it is not given."""
+        text = self.get(name)
+        return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
     def number(self, name: str, *, least: int) -> int | None:
         """Return the value of an integer option; None if it is not given."""

@@ -110,7 +110,7 @@ def read(
     if topics is not None:
         options = replace(options, topics=frozenset(_several(topics, str)))
     predicates = _predicates(options, partitions, offsets, times)
-    schema = _schema(columns_of(content, headers=options.include_headers), columns, content)
+    schema = arrow_schema(columns_in(columns_of(content, columns, headers=options.include_headers)))
     if topic_id is not None:
         predicates = _continued(options, predicates, topic_id)
     return pa.RecordBatchReader.from_batches(schema, _without_traceback(_batches(options, predicates, schema)))
@@ -246,15 +246,6 @@ def _milliseconds(time: Time | None) -> int | None:
     if time.tzinfo is None:
         raise ToolError(f"{time} has no time zone; use one such as datetime.UTC")
     return -((_EPOCH - time) // _MILLISECOND)
-
-
-def _schema(ddl: str, wanted: Iterable[str] | None, content: str) -> pa.Schema:
-    known = {column.name: column for column in columns_in(ddl)}
-    names = list(known) if wanted is None else list(wanted)
-    for name in names:
-        if name not in known:
-            raise ToolError(f"unknown column {name!r} of {content}; choose from {', '.join(known)}")
-    return arrow_schema(known[name] for name in names)
 
 
 def _several(value: Any, one: type | tuple[type, ...]) -> list[Any]:

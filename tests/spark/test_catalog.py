@@ -46,6 +46,12 @@ def test_a_table_keeps_its_options(form, spark, disk, table):
     assert of_query.first()[0] == 4
 
 
+def test_a_table_of_some_columns(spark, disk, table):
+    frame = table(f"USING kafka_segments OPTIONS (path '{disk}', columns 'partition, offset')")
+    assert frame.columns == ["partition", "offset"]
+    assert spark.sql("SELECT count(*), max(offset) FROM segments_of_t").first() == (12, 5)
+
+
 def test_a_table_of_another_content(disk, table):
     frame = table(f"USING kafka_segments OPTIONS (path '{disk}', content 'batches')")
     assert frame.count() == 4

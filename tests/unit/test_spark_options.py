@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kidx.errors import ToolError
+from kidx.spark.source import KafkaSegmentsSource
 from kidx.tables.choosing import chosen_partitions
 from kidx.tables.indexes import Counter
 from kidx.tables.offsets import range_of
@@ -34,11 +35,17 @@ def of_key(value):
         ({"content": "recrods"}, "unknown content 'recrods'; choose from records, batches, offset_index, time_index"),
         (
             {"startingOfsets": "earliest"},
-            "unknown option 'startingOfsets' of kafka_segments; choose from assign, checkCrcs, content",
+            "unknown option 'startingOfsets' of kafka_segments; choose from assign, checkCrcs, columns",
         ),
         ({"content": "segments", "startingOffsets": "earliest"}, "startingOffsets does not apply to content=segments"),
         ({"subscribe": "a", "assign": '{"a": [0]}'}, "only one of subscribe, subscribePattern and assign"),
         ({"subscribe": " , "}, "subscribe names no topic"),
+        ({"columns": ","}, "columns names no column"),
+        (
+            {"columns": "key,Offset"},
+            "unknown column 'Offset' of records; choose from key, value, topic, partition",
+        ),
+        ({"content": "segments", "columns": "value"}, "unknown column 'value' of segments; choose from path, topic"),
         ({"subscribePattern": "("}, "subscribePattern '(' is not a regular expression"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch query"),
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest in a batch query"),
@@ -168,3 +175,19 @@ def test_of_several_replicas_the_longest_is_read(tmp_path):
         read = read_options({"path": str(tmp_path)} | given)
         splits = [split for task in plan_splits(read, Predicates(), Counter()) for split in task]
         assert [Path(split.segment.directory).parent.name for split in splits] == directories
+
+
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        ({"columns": "offset, key"}, "offset bigint, key binary"),
+        ({"columns": "headers,offset"}, "headers array<struct<key:string,value:binary>>, offset bigint"),
+        ({"content": "segments", "columns": "topic_id"}, "topic_id string"),
+    ],
+    ids=str,
+)
+def test_named_columns_are_the_columns_of_a_query_and_of_a_table(given, columns):
+    given = {"path": str(GOLDEN)} | given
+    assert KafkaSegmentsSource(given).schema() == columns
+    of_table = {"provider": "kafka_segments"} | {f"option.{name}": value for name, value in given.items()}
+    assert KafkaSegmentsSource(of_table).schema().names == [each.split()[0] for each in columns.split(", ")]
