@@ -52,6 +52,7 @@ def content(directory):
     return {path: path.read_bytes() for path in directory.rglob("*") if path.suffix in (".log", ".index", ".timeindex")}
 
 
+@pytest.mark.thorough
 def test_a_running_broker_is_checked_without_changes(broker, run):
     before = content(broker.log_dir)
     code, out, err = run(
@@ -159,6 +160,7 @@ def test_supported_versions_distinguish_minor_releases():
     assert "does not have" in mismatch_reason({999: 0}, requests_of("3.9.2"))
 
 
+@pytest.mark.thorough
 def test_a_missing_checkpoint_of_a_new_broker_has_no_offsets(tmp_path):
     path = tmp_path / "log-start-offset-checkpoint"
     path.touch()

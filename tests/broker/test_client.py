@@ -54,6 +54,7 @@ def topic(client, request):
     return name
 
 
+@pytest.mark.thorough
 def test_the_versions_equal_those_of_the_release(broker, client):
     highest = dialect_of(broker.release).list_offsets_versions[1]
     assert client.versions("ListOffsets").stop - 1 == highest
@@ -196,6 +197,7 @@ def test_topics_are_created_described_truncated_and_deleted(broker, client, topi
         assert deadline.pause()
 
 
+@pytest.mark.thorough
 def test_a_failure_of_a_broker_of_ours_names_its_log(broker):
     said = f"the broker of Kafka {broker.release} fails to say where nothing ends: {UNKNOWN}"
     with broker.connect() as client, pytest.raises(BrokerError, match=said) as caught:

@@ -75,6 +75,7 @@ def test_the_scenarios_that_find_defects_find_none_in_kafka(address, tmp_path, l
     assert lockstep.statistics.answers > 400
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("defect", some_of(wire_proxy.DEFECTS), ids=lambda defect: defect.__name__)
 def test_a_broken_promise_is_found_at_both_levels(proxy, tmp_path, defect):
     with proxy.spoiling(answers=defect):
@@ -136,6 +137,7 @@ def test_the_kind_of_an_error_counts_at_level_must_where_the_protocol_promises_i
     assert {clause for clause, _ in lockstep.differences} == {wire_proxy.OTHER_ERRORS[defect]}
 
 
+@pytest.mark.thorough
 def test_remaining_topics_do_not_end_the_run(proxy, tmp_path, monkeypatch):
     monkeypatch.setattr(server_run, "CHUNK", 1)
     options = {"max_examples": 5, "level": "must", "shrink_time": 0}

@@ -87,6 +87,7 @@ def run(proxy, tmp_path, events, examples=2):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", thorough_except(CASES[::8], CASES), ids=lambda case: f"{case[0]} {case[1].__name__}")
 def test_a_missing_response_is_a_divergence_of_its_step(proxy, tmp_path, case):
     api, failure = case
@@ -153,6 +154,7 @@ def test_a_topic_that_cannot_be_created_is_one_line(proxy, tmp_path, failure):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.thorough
 def test_a_replay_tells_a_missing_response_too(proxy, tmp_path):
     with (
         WireBroker(proxy.address, limit=wire_proxy.LIMIT) as broker,

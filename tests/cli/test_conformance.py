@@ -94,6 +94,7 @@ def test_version(conformance):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"conformance {version('kidx')}\n", "")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("package", ["conformance", "kidx"])
 def test_the_module_is_the_command(package):
     done = subprocess.run(
@@ -175,6 +176,7 @@ def test_a_reader_that_has_had_enough_is_no_error(conformance):
 # -- kafka ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_kafka_list_names_every_locked_release(conformance, tmp_path):
     listed = conformance("kafka", "list", "--json", KIDX_CACHE=tmp_path / "empty", KIDX_CONFIG=tmp_path)
     rows = json.loads(listed.stdout)
@@ -218,6 +220,7 @@ def old_java(path: Path) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [thorough_param(("run", *SMALL)), ("kafka", "java")])
 def test_a_missing_java(conformance, tmp_path, command):
     said = refused(conformance(*command, KIDX_JAVA_HOME=tmp_path / "nowhere"))
@@ -225,6 +228,7 @@ def test_a_missing_java(conformance, tmp_path, command):
     assert not conformance.state.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [thorough_param(("run", *SMALL)), ("kafka", "java")])
 def test_a_java_that_is_too_old(conformance, tmp_path, command):
     said = refused(conformance(*command, KIDX_JAVA_HOME=old_java(tmp_path / "jdk")))
@@ -241,6 +245,7 @@ def test_without_a_java_on_the_path_another_one_is_found(conformance, tmp_path):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.jvm
 @pytest.mark.parametrize(
     "command", [thorough_param(("run", *SMALL)), ("kafka", "fetch", "3.9.2"), thorough_param(("replay", "sound.json"))]
@@ -252,6 +257,7 @@ def test_a_cache_that_is_no_directory(conformance, tmp_path, command):
     assert said.startswith(f"the cache {tmp_path / 'file'} is not a directory")
 
 
+@pytest.mark.thorough
 @pytest.mark.jvm
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/version").exists(), reason="root may write everywhere")
 def test_a_cache_that_cannot_be_written(conformance, tmp_path):
@@ -276,6 +282,7 @@ def test_a_run_that_conforms_prints_a_table(conformance):
     assert not conformance.state.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.jvm
 def test_a_run_as_one_document(conformance):
     done = conformance("run", *SMALL, "--machine", "offset", "--machine", "time", "--json")
@@ -350,6 +357,7 @@ def test_a_verbose_run_lists_what_was_not_run(conformance):
     assert f"clauses not run by offset on {newest()}: AI-" in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_divergence_is_reported_with_all_that_reproduces_it(conformance):
     done = conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "offset", "--report", "report")
     assert (done.returncode, done.stderr) == (1, "")
@@ -375,6 +383,7 @@ def test_a_divergence_is_reported_with_all_that_reproduces_it(conformance):
     assert "Diverged" in [json.loads(line)["event"] for line in events]
 
 
+@pytest.mark.thorough
 def test_missing_operations_of_an_implementation_are_unsupported(conformance):
     done = conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "transaction", "--json")
     (result,) = json.loads(done.stdout)["results"]
@@ -382,6 +391,7 @@ def test_missing_operations_of_an_implementation_are_unsupported(conformance):
     assert set(result["verdicts"].values()) == {"unsupported"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -449,6 +459,7 @@ def test_a_report_that_cannot_be_written(conformance, place):
     assert said.startswith("cannot write the report")
 
 
+@pytest.mark.thorough
 def test_an_unknown_command(conformance):
     assert refused(conformance.apart("nothing")) == "No such command 'nothing'."
 
@@ -463,6 +474,7 @@ def recorded(conformance):
     return json.loads(done.stdout)["divergences"][0]
 
 
+@pytest.mark.thorough
 def test_a_trace_is_found_by_its_id_and_fails_step_by_step(conformance, recorded):
     path = Path(recorded["trace"])
     assert path.is_relative_to(conformance.state)
@@ -477,6 +489,7 @@ def test_a_trace_is_found_by_its_id_and_fails_step_by_step(conformance, recorded
     assert not any("divergence" in step for step in document["steps"][:-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.jvm
 def test_a_trace_is_fixed_with_an_implementation_that_is_right(conformance, recorded):
     done = conformance.apart("replay", recorded["trace"])
@@ -506,6 +519,7 @@ OPEN = {"op": "open", "kind": "offset", "path": "0.index", "base_offset": 0, "ma
 GOOD = {"format": "kidx-trace", "version": 2, "machine": "offset", "release": "4.4.0", "steps": [OPEN]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -543,6 +557,7 @@ def test_a_trace_that_cannot_be_performed(conformance, content, said):
     assert said in refused(conformance("replay", path))
 
 
+@pytest.mark.thorough
 def test_a_trace_that_cannot_be_read(conformance):
     assert "is a directory, not a trace" in refused(conformance("replay", conformance.work))
     for trace in ("nowhere.json", "no/where.json", "nowhere.ndjson", "nowhere.ndjson#0ef8e1700cc1"):

@@ -133,6 +133,7 @@ def test_one_file_is_one_finding(data, make):
     assert set(codes) <= {"exit code 0", "exit code 1", "exit code 2"}
 
 
+@pytest.mark.thorough
 def test_a_sparse_index_of_gigabytes_is_broken(data):
     """Only as many entries are read as the log can have, and a few more."""
     for name in (INDEX, TIME_INDEX, TXN_INDEX):
@@ -160,6 +161,7 @@ def test_a_log_of_a_terabyte_is_rejected_by_its_size(data, command, in_process):
     assert "2147483647" in told
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("make", "said"), [(make_no_text, "not UTF-8"), (make_fifo, "Is a FIFO")])
 def test_a_checkpoint_that_is_no_text_is_one_line_with_its_name(data, make, said):
     """Of a lookup, which needs it."""
@@ -184,6 +186,7 @@ def named(tmp_path):
     return tmp_path / "data"
 
 
+@pytest.mark.thorough
 def test_names_are_shown_and_written_escaped(named, tmp_path):
     """They are escaped on the terminal, in JSON, in tables and on the page; no other file is created."""
     out = tmp_path / "out"
@@ -204,6 +207,7 @@ def test_names_are_shown_and_written_escaped(named, tmp_path):
     assert {finding["path"] for finding in result["findings"]} == paths
 
 
+@pytest.mark.thorough
 def test_tables_of_names_that_are_no_text(named, tmp_path):
     """Arrow and Parquet hold UTF-8 only."""
     pytest.importorskip("pyarrow")
@@ -212,6 +216,7 @@ def test_tables_of_names_that_are_no_text(named, tmp_path):
     assert any(r"top\xffic-0" in finding.path for finding in read_findings(path))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [EVIL, os.fsdecode(b"top\xffic-0")])
 def test_every_command_shows_names_escaped(named, tmp_path, name):
     directory = named / name
@@ -243,6 +248,7 @@ def test_a_dump_for_a_program_has_the_very_bytes_of_values(tmp_path):
     assert "\x1b" not in shown
 
 
+@pytest.mark.thorough
 def test_a_log_that_is_truncated_during_a_dump_is_reported(tmp_path):
     """A follower truncates; earlier bytes are dumped, and no signal ends the process."""
     log = tmp_path / LOG

@@ -56,6 +56,7 @@ def test_sound_files_exit_with_0_and_are_unchanged(disk, kidx):
     assert snapshot(disk) == before
 
 
+@pytest.mark.thorough
 def test_findings_that_differ_only_in_their_places_are_one_line_and_a_count(disk, kidx):
     for number in range(1, 14):
         shutil.copytree(disk / "create-time-0", disk / f"create-time-{number}")
@@ -209,6 +210,7 @@ WORST_FIRST = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gravity", [*WORST_FIRST, None])
 def test_fail_on_chooses_the_least_grave_result_with_exit_code_1(disk, kidx, gravity):
     if gravity is not None:
@@ -271,6 +273,7 @@ def samples(text):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gravity", ["start", "loss", "broken", None])
 def test_prometheus_and_nagios_say_the_same_as_the_exit_code(disk, kidx, gravity):
     if gravity is not None:

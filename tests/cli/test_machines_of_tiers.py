@@ -20,6 +20,7 @@ def test_a_run_without_machines_omits_them():
     assert resolve_machines(["tiered", "cache"]) == ("tiered", "cache")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("machine", "since"), [("cache", "3.6.0"), ("tiered", "3.6.0")])
 def test_a_release_without_tiers_is_refused_in_one_line(typed, machine, since):
     done = typed("run", "--machine", machine, "--kafka", "3.5.2", *SMALL)

@@ -61,6 +61,7 @@ def clauses_of(machine: str) -> int:
     return len(clauses_for(machine, newest()))
 
 
+@pytest.mark.thorough
 def test_a_clause_is_a_test(theirs):
     """Each clause is a test next to the user's own; a clause that no step exercised is skipped, with its reason."""
     done = theirs("-v", *OFFSET, "--kafka", "4.4.0")
@@ -140,6 +141,7 @@ def open_index(kind, path, base_offset, max_index_size, writable, release):
 """
 
 
+@pytest.mark.thorough
 def test_a_divergence_is_one_failed_test_and_the_other_clauses_name_it(theirs, pytester):
     done = theirs(*OFFSET, "-rs", "--conformance-report", "out", index=TWO_DEFECTS)
     events = read_stream(pytester.path / "out/offset/events.ndjson").divergences
@@ -158,6 +160,7 @@ def test_a_divergence_is_one_failed_test_and_the_other_clauses_name_it(theirs, p
     )
 
 
+@pytest.mark.thorough
 def test_a_clause_that_is_implicated_fails_if_it_is_the_only_one_selected(theirs, pytester):
     whole = theirs(*OFFSET, "--conformance-report", "out", index=TWO_DEFECTS)
     assert whole.ret == 1
@@ -227,6 +230,7 @@ def test_an_invalid_option_is_one_line(theirs, arguments, said):
     assert "Traceback" not in done.stderr.str()
 
 
+@pytest.mark.thorough
 def test_without_the_option_nothing_is_loaded(theirs, pytester):
     """Without our options nothing of ours is loaded, their markers are theirs, and their coverage is whole."""
     pytester.makepyfile(mine="def one():\n    return 1\n")

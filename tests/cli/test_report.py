@@ -25,6 +25,7 @@ def run(typed, text, directory, *arguments):
     return typed("run", "-i", PEER, *small, "--report", directory, *arguments)
 
 
+@pytest.mark.thorough
 def test_a_run_becomes_a_page_a_pipeline_and_a_badge(typed):
     """The findings of the run are in every file, and the exit codes equal the exit code of the run."""
     good, bad = run(typed, TWIN, "good"), run(typed, TWIN.replace("Index(path, base", "Index(path, 1 + base"), "bad")

@@ -20,6 +20,7 @@ FEW = ("run", "-i", "mutant:starts-over-after-a-resize", *SMALL)
 TWO = ("--operation", "append", "--operation", "lookup")
 
 
+@pytest.mark.thorough
 def test_only_the_named_operations_run_and_the_others_are_said(typed):
     assert typed(*FEW, "--machine", "offset").returncode == 1  # the mutant's defect is in resize
     done = typed(*FEW, "--machine", "offset", *TWO, "--json")
@@ -33,6 +34,7 @@ def test_only_the_named_operations_run_and_the_others_are_said(typed):
     assert "--operation append --operation lookup" in document["run"]["command"]
 
 
+@pytest.mark.thorough
 def test_the_verdict_is_incomplete_unless_allowed(typed):
     done = typed(*FEW, *TWO, "--allow-incomplete")
     assert done.returncode == 0
@@ -50,6 +52,7 @@ def test_an_unknown_operation_is_one_line_that_names_the_known_ones(typed):
     assert "the log machine has none of the operations; choose from append_as_follower, " in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("machine", FILE_MACHINES)
 def test_a_machine_runs_with_two_operations(machine, tmp_path):
     wanted = tuple(each.split()[0] for each in MACHINES[machine].needs[1:3])

@@ -70,6 +70,7 @@ def test_the_header_has_the_seed_and_its_source(typed):
     assert "· seed 3\n" in typed("run", *SMALL, "--seed", "3").stdout
 
 
+@pytest.mark.thorough
 def test_a_gate_finds_every_divergence_and_shrinks_none(typed):
     command = ("run", "-i", "mutant:forgets-to-delete", "--machine", "offset", "--max-examples", 5, "--json")
     for words in (("--no-shrink",), ("--no-shrink", "--max-shrink-time", 9)):
@@ -77,6 +78,7 @@ def test_a_gate_finds_every_divergence_and_shrinks_none(typed):
         assert told["shrinking"] == "not shrunk"
 
 
+@pytest.mark.thorough
 def test_a_trace_of_a_gate_is_shrunk_later(typed):
     """The shrunk trace is what the run itself finds, and stands next to the trace of the gate."""
     command = ("-i", "mutant:starts-over-after-a-resize", "--kafka", "4.4.0")

@@ -74,6 +74,7 @@ def left(tmp_path):
     return [path for name in ("memory", "tmp") for path in (tmp_path / name).iterdir()]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGTERM, thorough_param(signal.SIGHUP)], ids=lambda number: number.name)
 def test_a_run_of_an_adapter_leaves_no_files(tmp_path, number):
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])

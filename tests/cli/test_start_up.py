@@ -10,6 +10,7 @@ import pytest
 HEAVY = ("numpy", "numba", "pyarrow", "pyspark", "jpype", "testcontainers", "kafka")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("module", ["kidx.cli", "conformance.cli"])
 def test_help_loads_no_heavy_module(module):
     said = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"

@@ -55,6 +55,7 @@ def told(done, report):
     return diverged, [event for event in events if event["event"] == "Result"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("jobs", [thorough_param(1), 2])
 def test_python_that_never_returns(typed, endless_python, jobs):
     command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", jobs)
@@ -192,6 +193,7 @@ EXPERIMENTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", thorough_except(["exhaustive"], EXPERIMENTS))
 def test_an_experiment_that_hangs(typed, name, path_of_work):
     (typed.work / "endless.py").write_text(ENDLESS_IN_ALL)

@@ -48,6 +48,7 @@ def run(*command, place, **environment):
     )
 
 
+@pytest.mark.thorough
 def test_the_script_replaces_the_file_and_keeps_it_if_nothing_could_be_read(place):
     command = re.search(r"\* \* root (.*)", PAGE)[1]
     done = run("sh", "-c", local(command, place), place=place)
@@ -62,6 +63,7 @@ def test_the_script_replaces_the_file_and_keeps_it_if_nothing_could_be_read(plac
     assert [each.read_text() for each in (place / "collector").iterdir()] == [written]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_the_units_are_valid_and_run_the_script(place):
     service, timer = (local(text, place) for text in blocks("ini"))

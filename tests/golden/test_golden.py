@@ -286,6 +286,7 @@ def mutants(entries, others):
         yield entries[:number] + entries[number + 1 :]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("topic", ["create-time", "message-v1"])
 def test_every_lookup_is_right_in_files_called_sound(topic):
     """One field of one entry is changed, to anything that occurs in the log and around it."""

@@ -64,6 +64,7 @@ def test_an_active_segment_with_preallocated_indexes_gives_the_same_results(corp
                     assert answer(log, expected[0]) == expected[:4]
 
 
+@pytest.mark.thorough
 def test_a_preallocated_log_gives_the_same_results(corpus, tmp_path):
     """Zeros follow the batches of the last segment while a broker is writing to it, and after a kill."""
     document, root = corpus

@@ -28,6 +28,7 @@ class TestWhatABuildIs:
         build = open_build(str(build_at(tmp_path, release)))
         assert (build.version, build.release) == (release, release)
 
+    @pytest.mark.thorough
     def test_a_version_that_is_no_release_has_the_dialect_before_it(self, tmp_path):
         at = build_at(tmp_path, "4.3.1", named=lambda name: name.replace("4.3.1", "4.5.0-SNAPSHOT"))
         patched(at, "kafka-clients", {"kafka/kafka-version.properties": b"commitId=1\nversion=4.5.0-SNAPSHOT\n"})
@@ -45,6 +46,7 @@ class TestWhatABuildIs:
     def test_the_release_of_a_version(self, version, release):
         assert release_of(version) == release
 
+    @pytest.mark.thorough
     def test_a_distribution_and_its_archive(self, tmp_path):
         libs = build_at(tmp_path / "kafka_2.13-4.3.1" / "libs", "4.3.1", "index")
         archive = tmp_path / "kafka_2.13-4.3.1.tgz"

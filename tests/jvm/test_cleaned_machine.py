@@ -42,6 +42,7 @@ def perform(lockstep, operations):
     return None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("releases", [("2.4.1", "3.9.2", "4.4.0"), thorough_param(RELEASES)], ids=["three", "all"])
 def test_every_release_cleans_as_the_reference_does(releases, scratch):
     """Duplicates, tombstones, two rounds, a reopening, and what is answered after each."""
@@ -67,6 +68,7 @@ def test_every_release_cleans_as_the_reference_does(releases, scratch):
     assert all(group.observation.outcome.value is not None for group in lockstep.groups)
 
 
+@pytest.mark.thorough
 def test_kafka_and_the_reference_agree_on_every_trace(scratch):
     lockstep = LogLockstep([JvmLog(release) for release in ("2.4.0", "2.8.2", "3.9.0", "4.3.1", "4.4.0")], scratch)
     for trace in TRACES:
@@ -74,6 +76,7 @@ def test_kafka_and_the_reference_agree_on_every_trace(scratch):
         assert error is None, (trace.id, error.divergence)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["chunk", "deletion"])
 def test_files_of_a_killed_cleaner_are_resolved_on_opening(place, scratch):
     """The cleaner is killed at every possible point, and after the last one, where the round is done."""

@@ -74,6 +74,7 @@ def in_blocks(number: int) -> Iterator[dict[str, Any]]:
         yield {"records": records, "codec": "lz4", "payload": [["cut", size - head], ["add", len(frame) + 4], *changes]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("batches", "clause"),
     [

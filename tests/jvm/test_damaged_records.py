@@ -138,6 +138,7 @@ def hold(lockstep: SegmentLockstep, batches: Iterable[bytes]) -> None:
             lockstep.end()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4], ids=lambda codec: codec.label)
 def test_corrupt_records_raise_the_same_errors(lockstep, codec):
     hold(lockstep, damaged_records(codec))

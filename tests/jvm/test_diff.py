@@ -46,6 +46,7 @@ class TestReleases:
 
     pytestmark = pytest.mark.jvm
 
+    @pytest.mark.thorough
     def test_3_9_2_ignores_an_unmapped_index_and_unmaps_before_it_resizes(self, unmapped):
         found = unmapped
         assert {"AI-16", "AI-44"} <= families(found)
@@ -99,6 +100,7 @@ class TestReleases:
         found = diff("2.5.1", "2.6.3", tmp_path, "offset", "time", "transaction", max_examples=examples)
         assert not found.differs, [describe(difference) for difference in found.differences]
 
+    @pytest.mark.thorough
     @few_or_many(50, 200)
     def test_nothing_differs_between_4_2_1_and_4_3_1(self, conformance, examples):
         machines = ("--machine", "offset", "--machine", "transaction")
@@ -153,6 +155,7 @@ class TestTester:
 
         return put
 
+    @pytest.mark.thorough
     def test_a_release_does_not_differ_from_itself(self, stand_in, tmp_path):
         stand_in(ReferenceIndex)
         assert not diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=50).differs

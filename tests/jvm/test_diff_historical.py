@@ -99,6 +99,7 @@ def told(pair, traces, **budget):
     return comparison, {ticket for ticket, clauses in here.items() if not clauses & families}
 
 
+@pytest.mark.thorough
 @pytest.mark.in_turn(4)
 @pytest.mark.jvm
 @pytest.mark.parametrize("pair", thorough_except(SHORT, PAIRS), ids="-".join)

@@ -83,6 +83,7 @@ def test_maps_that_a_release_leaves_to_the_collector_are_collected(tmp_path):
     index.end()
 
 
+@pytest.mark.thorough
 @pytest.mark.jvm
 def test_a_second_compilation_loads_no_second_compiler(tmp_path):
     """Each compiler keeps 8 MB, which are never released; many of them filled the heap."""

@@ -150,6 +150,7 @@ def compare_internal(release: str, path: Path, decoder: str) -> int:
     return len(lines)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", thorough_except(("2.8.2", "3.9.2", "4.3.1"), RELEASES))
 def test_internal_topics_of_a_broker_are_shown_as_by_kafka(release):
     """Groups, transactions, the cluster's metadata and tiered metadata: of three releases, by each release's tool."""

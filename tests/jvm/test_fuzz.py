@@ -40,6 +40,7 @@ def test_corrupt_files_have_the_same_results(format_name, tmp_path):
         assert 0 < branches <= of_branches, name
 
 
+@pytest.mark.thorough
 def test_corrupt_logs_have_the_same_results(tmp_path):
     seeds = SEEDS["log"](tmp_path)
     batches = BatchedExecutor("log", ("2.4.1", "4.4.0"), ("jvm",), _new(tmp_path / "work"))

@@ -111,6 +111,7 @@ def test_the_machine_is_clean_on_a_release_of_each_era(scratch):
     assert not missed
 
 
+@pytest.mark.thorough
 @some_traces
 def test_kafka_and_the_reference_agree_on_every_trace(trace, scratch):
     """Whatever a trace shows, it is what the release itself does."""

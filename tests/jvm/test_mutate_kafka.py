@@ -110,6 +110,7 @@ def verdict_of(recording, name):
     return verdict
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "verdict", "how"),
     [

@@ -54,6 +54,7 @@ def explorer(request, tmp_path_factory):
     return LogExplorer(request.param, tmp_path_factory.mktemp("power"))
 
 
+@pytest.mark.thorough
 def test_a_clean_shutdown_may_leave_zeros_in_an_index_before_4_4(explorer):
     found = findings_of(explorer, operations_of_log(False, Operation("close_log", (True,))))
     assert set(found) == ({Guarantee.BY_TIME} if explorer.release == "4.3.1" else set())
@@ -64,6 +65,7 @@ def test_a_clean_shutdown_may_leave_zeros_in_a_preallocated_log(explorer):
     assert (Guarantee.OPENS in found) == (explorer.release == "4.3.1")
 
 
+@pytest.mark.thorough
 def test_a_finding_is_replayed_from_its_file(explorer, tmp_path):
     found = findings_of(explorer, operations_of_log(True, Operation("close_log", (True,))))
     if not found:
@@ -99,6 +101,7 @@ def fetched(cache_explorer):
     return history, CrashPoint(list(disks(history.events))[-1], 1, done=True, restarts=())
 
 
+@pytest.mark.thorough
 def test_a_cut_file_of_the_cache_fails_its_start_or_hides_an_aborted_transaction(cache_explorer, fetched):
     """PF-14, PF-15: each loses the length of one file; nothing breaks without a loss."""
     history, crash_point = fetched
@@ -170,6 +173,7 @@ def test_drawn_power_failures_of_a_segment_show_both_tickets_before_4_4(segment_
     assert clauses == ({"PF-2", "PF-3", "PF-4a"} if release == "4.3.1" else set())
 
 
+@pytest.mark.thorough
 def test_a_segment_that_forgets_its_syncs_loses_batches(segment_explorer):
     """The check can fail: a disk without the syncs of the log breaks the guarantee, with every release."""
     appended = encode([{"records": [[0, 100]]}])
@@ -213,6 +217,7 @@ def cleaned(tmp_path_factory):
     return explorer, explorer.recorder.perform([Operation("open_log", (KEYED, 0, 0, True, 1000)), *steps, *end])
 
 
+@pytest.mark.thorough
 def test_a_lost_rename_of_the_cleaner_loses_the_latest_value_of_a_key(cleaned):
     """PF-16: the new segment is not under its name yet, and the replaced one is not under its name any more."""
     explorer, history = cleaned
@@ -251,6 +256,7 @@ def missed(names, seed, scratch):
     return [each.name for each in POWER_LOSS.search_planted(names, [seed], "4.4.0", scratch) if each.found is None]
 
 
+@pytest.mark.thorough
 def test_planted_defects_of_each_kind_are_found(tmp_path):
     assert missed(QUICK, 1, tmp_path) == []
 

@@ -430,6 +430,7 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
 # Writing.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", thorough_except(("2.4.1", "4.4.0"), RELEASES))
 @given(given_input=inputs())
 @settings(max_examples=settings.default.max_examples * 150 // 100, deadline=None)
@@ -529,6 +530,7 @@ def test_builders_raise_the_same_errors(release, options):
 # Reading invalid bytes.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", thorough_except(("4.4.0",), AS_OF_3_6))
 @given(data=st.data(), given_input=inputs(), fits=st.booleans(), follower=st.booleans())
 @settings(max_examples=settings.default.max_examples * 250 // 100, deadline=None)
@@ -659,6 +661,7 @@ def test_header_keys_that_are_not_utf8_have_the_same_results(release, key, tmp_p
     assert_read_alike(release, write_batch(body, base_offset=0, last_offset=0, count=1), tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", AS_OF_3_6)
 @pytest.mark.parametrize("magic", [-128, -1, 0, 1, 2, 3, 127])
 def test_ends_are_the_same(release, magic, tmp_path):

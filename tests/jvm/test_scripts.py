@@ -97,6 +97,7 @@ def test_a_python_script_stands_alone(tmp_path):
     assert "AssertionError: step 4, outcome: expected (None, (8, 100)), actual (None, (6, 0))" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_script_of_a_segment_or_log_replays_its_trace(tmp_path):
     trace = load_regression_traces("segment")[0]
     write_reproducer(tmp_path / "ticket.py", trace, trace.release, "jvm")
@@ -145,6 +146,7 @@ def test_hostile_names_are_names_of_files_in_java(tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", [thorough_param("3.4.1"), thorough_param("3.9.2"), "4.4.0"])
 def test_java_tests_are_run_by_junit(tmp_path, release):
     """Kafka's own classes pass them, with all operations; one whose expectation is wrong fails."""
@@ -164,6 +166,7 @@ def test_java_tests_are_run_by_junit(tmp_path, release):
     assert said == {f"{name}.trace": "" for name in names}
 
 
+@pytest.mark.thorough
 def test_a_java_test_asserts_at_the_level_of_its_trace(tmp_path):
     """Kafka 4.3.1 trims a file that is closed, which 4.4.0 does not (AI-42b); a lost entry fails at either level."""
     steps = Operation("open", ("offset", "0.index", 0, 64, True)), Operation("append", (7, 1)), Operation("close")

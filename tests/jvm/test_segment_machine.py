@@ -139,6 +139,7 @@ def test_bad_input_has_kafka_s_own_outcome(lockstep, records):
 TRACES = load_regression_traces("segment")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("trace", thorough_except(TRACES[::3], TRACES), ids=lambda trace: trace.id)
 def test_a_recorded_divergence_recurs(lockstep, trace):
     """A trace holds in its own release; a release that it was recorded against still differs."""

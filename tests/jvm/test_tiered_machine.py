@@ -36,6 +36,7 @@ def appended(time):
     return Operation("append_as_leader", ([{"records": [[0, time]]}], 0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("releases", [("4.3.1",), thorough_param(RELEASES)], ids=["one", "all"])
 def test_offsets_across_tiers(releases, scratch):
     """Six of eight records are copied, and deleted locally; the first one is deleted in both tiers."""
@@ -63,6 +64,7 @@ def own_locks(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KIDX_CONFIG", str(tmp_path_factory.getbasetemp() / "configuration"))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("own_locks")
 @pytest.mark.parametrize("trace", thorough_except(OF_LOCKED, TRACES), ids=lambda trace: trace.id)
 def test_regression_traces(trace, scratch):
@@ -119,6 +121,7 @@ def written(time, **fields):
     return Operation("append_as_leader", ([{"records": [[0, time]], **fields}], 0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("end", "where"), [(4, "remote"), (7, "local")])
 @pytest.mark.parametrize("releases", [("4.3.1",), thorough_param(RELEASES)], ids=["one", "all"])
 def test_a_fetch_of_remote_records_has_the_aborted_transactions(releases, end, where, scratch):

@@ -131,6 +131,7 @@ class TestWhatCannotBeLocked:
         (line,) = done.stderr.splitlines()
         return line
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("text", ["4.1", "latest", "", "../4.1.1", "4.1.1\n", "4.1.1\x1b[2J", "4.1.1-rc0", "٤.1.1"])
     def test_an_invalid_version(self, text, lock_of_it):
         assert "is not a release of Kafka; write it as 4.2.0" in self.told(lock_of_it("kafka", "lock", text))
@@ -189,6 +190,7 @@ class TestTheUsersLocks:
         monkeypatch.setattr(options, "PUBLISHED", "4.3.0 4.3.1")
         assert resolve_releases(["every"]) == tuple(sorted((*RELEASES, "4.3.0"), key=version_of))
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("old", "new"),
         [

@@ -125,6 +125,7 @@ def test_the_page_has_the_lines_of_each_reader():
         assert f"`{path.name}`](../tests/vectors/{path.name}) | {len(path.read_text('utf-8').splitlines())} |" in page
 
 
+@pytest.mark.thorough
 def test_planted_wrong_answers_are_told_one_a_line(tmp_path, in_process):
     root = tmp_path / "v"
     write_release(root, "4.4.0", [case for case in load_cases() if case.machine == "time"][:6])
@@ -150,6 +151,7 @@ def test_planted_wrong_answers_are_told_one_a_line(tmp_path, in_process):
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -120,6 +120,7 @@ STORIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", thorough_except(["3.9.2", "4.4.0"], SIDES))
 @pytest.mark.parametrize("story", STORIES)
 def test_scenario_has_the_same_results_in_kafka_and_kidx(release, story, tmp_path):

@@ -92,6 +92,7 @@ def compared_clauses(text):
     return found
 
 
+@pytest.mark.thorough
 def test_nothing_in_kidx_decides_by_the_id_of_a_clause():
     assert compared_clauses('x = finding.clause == "LG-17"') == {"LG-17", "clause"}
     assert compared_clauses('KINDS = {"LG-5", "RB-4"}') == {"LG-5", "RB-4"}

@@ -61,6 +61,7 @@ def test_enough_builds_are_killed_and_each_has_its_own_trace():
     assert set(FEW) <= set(KILLED)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", EVERY)
 def test_its_trace_kills_it_where_it_was_recorded(name, build):
     found = replayed(build, name)

@@ -137,6 +137,7 @@ def test_a_clause_that_no_machine_exercises_has_a_reason():
         assert bool(clause.not_exercised) != bool(machines_of(clause.id)), clause.id
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", DIALECTS)
 def test_the_rows_of_a_release_are_about_clauses_of_that_release(release):
     seen = set()
@@ -150,6 +151,7 @@ def test_the_rows_of_a_release_are_about_clauses_of_that_release(release):
     assert seen == {clause for clause in rows if CLAUSES[clause].applies_to(release)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("clause", [c for c in CLAUSES.values() if c.trace], ids=lambda clause: clause.id)
 def test_a_clause_is_shown_by_the_trace_that_it_names(clause, tmp_path):
     """The reference exercises the clause in the trace's release or in the release that it is compared with."""

@@ -63,6 +63,7 @@ def environment(work):
     return os.environ | {"PATH": path, "XDG_STATE_HOME": str(work / "state"), "COLUMNS": "200"}
 
 
+@pytest.mark.thorough
 @pytest.mark.jvm
 @pytest.mark.parametrize(
     "command",
@@ -168,6 +169,7 @@ def unfinished(directory):
     return program
 
 
+@pytest.mark.thorough
 @pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("index", "red"),

@@ -45,6 +45,7 @@ def test_bugs_shown_in_releases_are_in_the_corpus(bug, name):
     assert bug.ticket in trace.title
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "bug",
     # All are found by ``conformance known-bugs``, which CI runs, too.

@@ -20,6 +20,7 @@ def test_there_are_enough_defects_and_each_has_a_trace():
     assert all(defect.__doc__ for defect in DEFECTS.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", thorough_except(list(DEFECTS)[::4], DEFECTS))
 def test_a_planted_defect_is_killed_by_its_trace(name):
     assert replay(TRACES[name], [RELEASE], [implementation("--defect", name)]).verdict == "FAILED"

@@ -69,6 +69,7 @@ class Wrong(ReferenceIndex):
 # -- the dialects -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("release", "behaves_like", "machine"),
     [
@@ -95,6 +96,7 @@ def test_the_rules_of_a_neighbouring_release_are_distinguished(campaign, release
 # -- what an implementation does not have -----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("declared", [True, thorough_param(False)])
 def test_missing_operations_of_an_implementation_are_unsupported_and_the_rest_conforms(campaign, declared):
     found = campaign("offset", lacking=lacking("resize", "rename", declared=declared), examples=60)
@@ -193,6 +195,7 @@ def expect(monkeypatch, **entry):
     monkeypatch.setattr(campaign_module, "load_expectations", lambda: read_expectations("test.toml", text))
 
 
+@pytest.mark.thorough
 def test_an_expected_divergence_is_no_failure(campaign, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="wr*")
     found = campaign("offset", wrong=Wrong, examples=60)
@@ -207,12 +210,14 @@ def test_an_expectation_of_another_implementation_matches_nothing(campaign, monk
     assert not campaign("offset", wrong=Wrong, stop_at_first=True).conforms
 
 
+@pytest.mark.thorough
 def test_a_stale_expectation_is_an_error(campaign, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="sound")
     with pytest.raises(ToolError, match=r"an expectation is stale.*test\.toml, entry 1: OI-7"):
         campaign("offset", sound=ReferenceIndex, examples=60)
 
 
+@pytest.mark.thorough
 def test_an_expectation_whose_clause_the_implementation_lacks_is_not_stale(campaign, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="lacking")
     assert campaign("offset", lacking=lacking("lookup"), examples=30).verdict == "incomplete"

@@ -150,6 +150,7 @@ def test_every_program_with_a_verdict_is_called():
     assert set(commands) == {name.partition(" ")[0] for name in EMPTY} | NO_VERDICT
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("command", "words"), cases())
 def test_no_program_is_green_over_nothing(call, command, words):
     if "out" in words:
@@ -171,6 +172,7 @@ def test_smoke_fails_what_rejects_everything(call):
         assert call("smoke", "-i", name).returncode == 1
 
 
+@pytest.mark.thorough
 def test_reports_of_nothing_are_not_green(call, tmp_path):
     call("run", "-i", IDLE, "--machine", "offset", "--max-examples", "2", "--report", "out")
     files = ("--html", "page.html", "--junit", "x.xml", "--badge", "badge.json", "--markdown", "page.md")

@@ -141,6 +141,7 @@ def test_defects_planted_together_are_distinguished(campaign, implementations, n
             assert shown_by(sight["trace"]) & defects, sight
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("machine", [thorough_param("offset"), thorough_param("time"), "transaction"])
 def test_a_sound_implementation_is_not_accused(campaign, thorough, machine):
     examples = 200 if thorough else 80

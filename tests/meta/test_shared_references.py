@@ -82,6 +82,7 @@ class Wrong(UnifiedLog):
         super().delete_records(offset if self.dialect.snapshot_renamed_with_segment else offset - 1)
 
 
+@pytest.mark.thorough
 def test_a_reference_with_a_different_result_is_run_alone(tmp_path):
     """An error of the reference for one release is detected, though another release's executes for it at first."""
     lockstep = LogLockstep(map(alone(ReferenceLog), ("2.8.2", "3.9.2")), tmp_path)

@@ -46,6 +46,7 @@ def test_every_level_has_a_mutant():
     assert {MUTANTS[name].machine for name in UNSHRUNK} == {"offset", "time", "transaction", "segment", "log"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", thorough_except(list(UNSHRUNK)[::3], UNSHRUNK))
 def test_the_trace_of_a_planted_defect_is_as_short_as_before_or_shorter(name, lockstep_of):
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))

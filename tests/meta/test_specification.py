@@ -25,6 +25,7 @@ def pages(tmp_path_factory):
     return {path.stem: path.read_text("utf-8") for path in directory.iterdir()}
 
 
+@pytest.mark.thorough
 def test_each_clause_has_its_address_and_its_statement(pages):
     assert pages.keys() == {*load_chapters(), "index", "formats", "changes"}
     for clause in load_clauses().values():
@@ -114,6 +115,7 @@ def test_the_tables_are_those_of_the_code(pages):
     assert re.search(r"\| 3\.5\.0 \| .*`scala_texts`\]\(#scala_texts\) is no longer so", pages["changes"])
 
 
+@pytest.mark.thorough
 def test_runs_add_how_often_a_clause_was_exercised(in_process, tmp_path):
     words = ("--kafka", "4.4.0", "--machine", "offset", "--max-examples", 5, "--report", "r")
     run = in_process("conformance", "run", "-i", "mutant:little-endian", *words, work=tmp_path)

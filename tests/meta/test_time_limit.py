@@ -48,6 +48,7 @@ def examples_before(machine: str, limit: int | None) -> list[list[str]]:
         return [*done, [str(operation) for operation in lockstep.operations]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("machine", "limit"), [("offset", 1), ("offset", 14), *(thorough_param("log", limit) for limit in (1, 14))]
 )
@@ -103,6 +104,7 @@ def test_the_limit_holds_for_regression_traces_and_the_text_says_what_was_not_ex
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("max_time", [thorough_param(None), 10_000.0])
 def test_a_run_with_time_does_them_all(implementations, tmp_path, max_time):
     (result,) = results_of(implementations, tmp_path, max_time)

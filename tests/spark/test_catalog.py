@@ -37,6 +37,7 @@ def contents(disk):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in disk.rglob("*.log")}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["OPTIONS (path '{}', subscribe 't')", "OPTIONS (subscribe 't') LOCATION '{}'"])
 def test_a_table_keeps_its_options(form, spark, disk, table):
     frame = table("USING kafka_segments " + form.format(disk))

@@ -71,6 +71,7 @@ def test_each_record_arrives_once_over_restarts(spark, disk, tmp_path):
     assert taken() == everything + Counter((0, offset) for offset in range(27, 30))
 
 
+@pytest.mark.thorough
 def test_records_that_arrive_during_a_query_arrive_once(spark, disk):
     """It runs in memory, within one query; the test above uses a checkpoint, and several segments and partitions."""
     rest = append(disk, 0, 0, 0, 2, torn=10)
@@ -88,6 +89,7 @@ def test_records_that_arrive_during_a_query_arrive_once(spark, disk):
     assert rows == Counter((0, offset) for offset in range(6))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("option", "value"),
     [("content", "batches"), thorough_param("endingOffsets", '{"t": {"0": 1}}'), thorough_param("replicas", "all")],

@@ -46,6 +46,7 @@ def test_every_choice_fits_the_source() -> None:
     assert all(isinstance(choice.defect, type) for choice in CHOICES.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", QUICK)
 def test_a_choice_is_promised_to_nobody(name: str) -> None:
     result = judge(name, 0, releases=["3.9.2", "4.4.0"], profile="dev", examples=20)
@@ -81,6 +82,7 @@ def divergences_of_the_plain_index(
     return [event for event in events if isinstance(event, Diverged)]
 
 
+@pytest.mark.thorough
 def test_an_index_written_from_the_pages_alone_conforms(tmp_path: Path) -> None:
     assert divergences_of_the_plain_index(("3.9.2", "4.4.0"), "dev", tmp_path, 10) == []
 

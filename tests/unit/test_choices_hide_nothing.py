@@ -167,6 +167,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("choice", "defect"), PAIRS[:: len(PAIRS) // 8])
 def test_a_choice_hides_no_defect(choice, defect):
     assert finds_both(choice, defect, 0, examples=100)

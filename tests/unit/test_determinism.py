@@ -59,6 +59,7 @@ def test_another_hypothesis_is_left_unchanged_with_a_warning(monkeypatch, how):
     assert vars(providers) == found
 
 
+@pytest.mark.thorough
 def test_a_run_continues_without_it(monkeypatch, tmp_path):
     """Hypothesis itself works on: only what replaces its function finds nothing to replace."""
     monkeypatch.setattr(sys.modules[determinism._CONSTANTS], "Constants", lambda *, needed: needed)

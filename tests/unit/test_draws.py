@@ -86,6 +86,7 @@ def test_a_rule_that_another_rule_calls_receives_its_arguments():
     assert machine.seen == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["segment", thorough_param("log"), thorough_param("cleaned")])
 def test_a_seed_of_hypothesis_gives_the_same_operations_again(name, tmp_path):
     kind = MACHINES[name]

@@ -108,6 +108,7 @@ def test_an_unknown_edition_is_one_line_that_names_the_known_ones(call):
     assert done.stderr == f"conformance: unknown edition '2025.9'; {known}\n"
 
 
+@pytest.mark.thorough
 def test_a_difference_counts_only_by_the_clauses_of_the_edition(call, tmp_path):
     """The mutant forgets to delete its file, which AI-20b requires and no clause about entries."""
     assert call("run", *DELETES, "--no-shrink", "--edition", "2026.1").returncode == 1

@@ -50,6 +50,7 @@ def check(result, found, examples):
     assert line.endswith("Fix this first: it may hide other divergences.")
 
 
+@pytest.mark.thorough
 def test_a_crash_does_not_hide_a_later_defect(tmp_path):
     result, found = carried_out(CRASHING, tmp_path, max_examples=30)
     check(result, found, 30)

@@ -32,6 +32,7 @@ def size_of_a_batch(path):
     return path.stat().st_size // 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [b"\0\0\0\0", b"\x7f\0\0\0"])
 @pytest.mark.parametrize("base", [24, 36])
 def test_batches_after_a_wrong_length_are_named_and_counted(data, base, length):

@@ -99,6 +99,7 @@ def test_a_file_that_is_trimmed_on_close_is_no_divergence(tmp_path):
     assert {event.clause for event in events_of(TRIMMING, tmp_path, "observed")} == {"AI-42b"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("level", "said"), [("must", "tolerated"), ("observed", "diverges")])
 def test_clauses_below_the_level_do_not_diverge(tmp_path, level, said):
     """A step that breaks a guarantee may also contradict a clause about callers of the class."""

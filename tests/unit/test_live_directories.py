@@ -445,6 +445,7 @@ def test_a_topic_that_is_created_again_in_an_object_store_after_planning_is_lost
     assert offsets(f"{protocol}://again") == list(range(end + 10)), "a later query lists again"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("into", "end", "is_known"), [(490, 1000, True), (100, 1400, False)])
 def test_a_merge_of_more_segments_than_a_split_remembers_fails_the_query(into, end, is_known, partition):
     for base in range(0, end, 10):

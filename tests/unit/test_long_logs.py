@@ -29,6 +29,7 @@ def test_a_transaction_that_ends_many_segments_later_is_hidden(tmp_path, monkeyp
     assert found == [offset for offset in range(13) if offset not in (0, 1, 7)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [{"log": 100}, {"log": 100, "index": 8, "txnindex": 34}])
 def test_a_split_does_not_grow_with_its_log(sizes):
     """Without the indexes of 8,000 segments, a split had all later ones: 300 KB, and nine seconds for the plan."""

@@ -58,6 +58,7 @@ def test_an_exchanged_index_whose_time_index_fits_is_rebuilt(data):
     assert len(plan(result).repairs) == 2
 
 
+@pytest.mark.thorough
 def test_exchanged_logs_must_not_be_served(data):
     exchange(data, log(12), 0, 1)
     found = start(data)

@@ -20,6 +20,7 @@ ODD = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["elsewhere", "vanishing", "directory", "homeless", "additional"])
 def test_a_run_reports_what_an_implementation_does_with_its_files(tmp_path, kind):
     events = []

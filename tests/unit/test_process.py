@@ -218,6 +218,7 @@ MISBEHAVIOUR = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("adapter", "steps", "text"), MISBEHAVIOUR, ids=[row[0] for row in MISBEHAVIOUR])
 def test_misbehaviour_is_the_outcome_of_the_operation_that_caused_it(start, adapter, steps, text):
     index = start(adapter, deadline=1.0)
@@ -801,6 +802,7 @@ def test_the_schema_of_traces_has_every_operation_on_an_index():
             jsonschema.validate(broken, TRACE)
 
 
+@pytest.mark.thorough
 def test_requests_match_the_schema(tmp_path):
     log = tmp_path / "requests"
     code = (

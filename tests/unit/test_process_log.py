@@ -111,6 +111,7 @@ def test_a_crash_kills_the_process_and_keeps_the_files(start, tmp_path):
     assert log.perform(OPEN).state.end_offset == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", [thorough_param("2.4.1"), thorough_param("3.9.2"), "4.4.0"])
 def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
     """No step differs; long runs of it are not part of the tests."""
@@ -126,6 +127,7 @@ def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
 # -- less than everything ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.in_turn(3)
 @pytest.mark.parametrize("capability", thorough_except(list(CAPABILITIES)[:2], CAPABILITIES))
 def test_a_log_that_lacks_a_capability_conforms_in_the_rest(start, tmp_path, capability):
@@ -243,6 +245,7 @@ def zeroed(log, path, recovery_point, end=24):
     return lockstep
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("recovery_point", [0, 1, 6])
 def test_recovering_less_is_no_excuse_for_an_index_that_was_zeroed(tmp_path, recovery_point):
     """Kafka rebuilds the time index after its recovery point, and trusts the zeros before it."""
@@ -548,6 +551,7 @@ SPOILT = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spoilt", SPOILT)
 def test_a_reply_of_another_type_is_a_failure(spoilt, tmp_path):
     method, value, said = SPOILT[spoilt]
@@ -709,6 +713,7 @@ Plain("4.4.0").run()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "steps", "named"),
     [
@@ -759,6 +764,7 @@ Plain("4.4.0").run()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "steps"),
     [

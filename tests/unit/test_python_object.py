@@ -76,6 +76,7 @@ def test_a_factory_with_a_release_parameter_receives_it():
     assert PythonObjectIndex(load_factory("python_index", "open_plain"), "3.9.2")._options == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("machine", [thorough_param(OffsetMachine), thorough_param(TimeMachine), TransactionMachine])
 @pytest.mark.parametrize("release", [thorough_param("3.9.1"), "4.4.0"])
 def test_kidx_through_its_own_methods_agrees_with_the_reference(make, tmp_path, machine, release):
@@ -85,6 +86,7 @@ def test_kidx_through_its_own_methods_agrees_with_the_reference(make, tmp_path, 
     assert not lockstep.statistics.unsupported
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("factory", "operation", "actual"),
     [("open_off_by_one", "lookup", None), ("open_crashing", "truncate_to", FAILURE), ("open_vague", "entry", FAILURE)],

@@ -179,6 +179,7 @@ def test_errors_are_reported(arguments, message):
         kidx.read(**{"path": GOLDEN / "4.4.0"} | arguments).read_all()
 
 
+@pytest.mark.thorough
 def test_neither_spark_nor_unused_modules_are_imported():
     script = (
         "import sys, json, kidx\n"

@@ -36,6 +36,7 @@ def test_the_records_are_those_of_the_whole_log(tiers, isolation):
     assert kidx.read(partition, isolation=isolation).read_all().num_rows < expected.num_rows
 
 
+@pytest.mark.thorough
 def test_offsets_and_times_reach_over_the_boundary(tiers):
     partition, remote, whole = tiers
     everything = kidx.read(whole, columns=["offset", "timestamp"]).read_all().to_pylist()

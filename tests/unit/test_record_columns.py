@@ -166,6 +166,7 @@ def headed(content: bytes, count: int) -> bytes:
     return bytes(head) + content
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples * 5)
 @given(st.lists(nearly_records(), min_size=1, max_size=3), st.sampled_from([0, 0, 0, 1, -1]), st.integers(0, 9))
 def test_nearly_right_records_have_the_same_records_or_errors(made, too_many, trailing):

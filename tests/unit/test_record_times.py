@@ -56,6 +56,7 @@ def seconds(first, end):
     return START + 1000 * first, START + 1000 * end
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("first", [0, 3000, 5950])
 def test_a_second_query_reads_what_it_selects(counted, log, monkeypatch, first, compiled):

@@ -361,6 +361,7 @@ def test_random_bytes_raise_only_errors_of_kidx(data, magic, fits):
     exhaust_all(data)
 
 
+@pytest.mark.thorough
 @given(
     data=st.data(),
     magic=st.sampled_from((0, 1, 2)),

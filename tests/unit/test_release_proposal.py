@@ -25,6 +25,7 @@ which the clauses do not apply because they have no tiers.
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", thorough_except((*RELEASES[::6], *NOT_TAUGHT), KNOWN))
 def test_proposals_from_the_other_releases_agree_with_the_catalogue(release):
     assert {one.clause.id for one in changes_of(DIALECTS[release])} == NOT_TAUGHT.get(release, set())

@@ -207,6 +207,7 @@ class TestVerify:
 
 
 class TestLookup:
+    @pytest.mark.thorough
     def test_every_answer_is_that_of_the_whole_log(self, tiers):
         partition, stored, whole = tiers
         with TieredLog(partition, str(stored), RELEASE) as log, ReadOnlyLog(whole, RELEASE) as full:

@@ -107,6 +107,7 @@ def test_events_are_read_as_they_were_written(write):
     assert not stream.cut_off
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("torn", ["", '{"event":"Resul', "\0\0\0\0"])
 def test_a_run_that_was_cut_off_is_incomplete_everywhere(write, torn):
     """Without its footer a run of which everything conforms so far is not green in any format."""
@@ -329,6 +330,7 @@ PROBE = """<script>onload = () => {
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_page_fits_in_a_browser(write, tmp_path, width):
     """A real browser lays it out no wider than a phone or a desktop, and filtering leaves the requested rows."""

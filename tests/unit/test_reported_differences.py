@@ -33,6 +33,7 @@ def broken(*_arguments, **_options):
     return 1 // 0
 
 
+@pytest.mark.thorough
 def test_a_shrinker_that_fails_costs_the_shrinking(tmp_path, monkeypatch):
     monkeypatch.setattr(divergence_reporter, "shrink_divergence", broken)
     (event,) = events_of(plan(tmp_path))
@@ -42,12 +43,14 @@ def test_a_shrinker_that_fails_costs_the_shrinking(tmp_path, monkeypatch):
     assert "the shrinker failed" in format_divergence(event)
 
 
+@pytest.mark.thorough
 def test_a_failing_grouping_costs_only_the_grouping(tmp_path, monkeypatch):
     monkeypatch.setattr(divergence_reporter, "group_by_root_cause", broken)
     (event,) = events_of(plan(tmp_path))
     assert event.shrinking == "minimal"
 
 
+@pytest.mark.thorough
 def test_a_directory_that_cannot_be_written_costs_the_trace(tmp_path):
     (tmp_path / "file").write_text("")
     (event,) = events_of(plan(tmp_path / "file" / "traces"))
@@ -59,6 +62,7 @@ def test_a_directory_that_cannot_be_written_costs_the_trace(tmp_path):
     assert "replay" not in text
 
 
+@pytest.mark.thorough
 def test_a_trace_that_cannot_be_encoded_costs_the_trace(tmp_path, monkeypatch):
     monkeypatch.setattr(divergence_event.Trace, "save", broken)
     (event,) = events_of(plan(tmp_path))

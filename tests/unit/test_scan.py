@@ -284,6 +284,7 @@ BASE = 1000
 LAYOUTS = {".index": (">ii", OffsetIndex), ".timeindex": (">qi", TimeIndex)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("suffix", LAYOUTS)
 @given(st.data())

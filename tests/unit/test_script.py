@@ -113,6 +113,7 @@ def refused(monkeypatch, capsys, *arguments):
     return printed.err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["\ud800", "a\udc80", "a" * 5000, "a" * 256, "/".join(["a" * 250] * 5), "ä" * 128])
 @pytest.mark.parametrize("name", ["Ticket.java", "ticket.py"])
 def test_an_impossible_path_is_rejected_in_one_line(tmp_path, monkeypatch, capsys, path, name):

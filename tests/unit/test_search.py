@@ -102,6 +102,7 @@ def test_a_probe_returns_slot_page_and_half(tmp_path):
 # Why the warm section is 8192 bytes.
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("make", "warm_entries"), [(offset_index, 1024), (time_index, 682)])
 @pytest.mark.parametrize("beyond", [0, 1, 2, 255, 340, 341, 342, 510, 511, 512])
 def test_the_warm_section_is_three_pages_and_recent_lookups_touch_them_all(make, warm_entries, beyond, tmp_path):
@@ -220,6 +221,7 @@ def test_both_searches_agree_on_sorted_keys(entries, step, data):
             assert bound in {-1 if slot >= entries else slot for slot in (smallest, following)}
 
 
+@pytest.mark.thorough
 @given(entries=st.sampled_from([1, 5, 682, 683, 684, 685, 1366]), data=st.data())
 def test_a_time_index_finds_the_same_either_way(entries, data, tmp_path_factory):
     """Around the 682 warm entries of .timeindex, the searches of a whole index give the same entry."""

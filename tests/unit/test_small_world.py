@@ -55,6 +55,7 @@ def test_a_file_that_grows_is_cut_at_every_byte():
     ]
 
 
+@pytest.mark.thorough
 def test_a_segment_is_interrupted_in_each_of_its_operations(tmp_path):
     assert sum(operation.name == "append_records" for operation in SETUP) == 4
     crashed = rows_of(tmp_path, "segment", ("3.9.2",), ())

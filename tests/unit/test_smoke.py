@@ -46,6 +46,7 @@ def check(report: SmokeReport, name: str):
     return next(check for check in report.checks if check.name == name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["line_index", "odd/loud", "odd/reticent", "odd/discreet"])
 def test_a_sane_adapter_passes(name):
     report = smoke(spec(name))
@@ -86,6 +87,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "shown_by", "sent", "came", "hint"),
     [row if number % 3 == 0 else thorough_param(*row) for number, row in enumerate(BROKEN)],
@@ -227,6 +229,7 @@ def test_a_report_reads_well_and_is_a_document():
     assert {"name", "verdict", "sent", "came", "hint"} == set(document["checks"][0])
 
 
+@pytest.mark.thorough
 def test_the_release_stands_in_the_command():
     report = smoke(f"{spec('line_index')} --release {{release}}", release="3.9.2")
     assert report.sane

@@ -48,6 +48,7 @@ def test_numbers_of_a_log_without_lookups_by_time_are_checked_by_its_end():
     assert {check.verdict for check in report.checks} == {"passed"}
 
 
+@pytest.mark.thorough
 def test_a_log_without_lookups_by_time_with_doubles_fails():
     code = "class D(Timeless):\n  def do_truncate_fully(self, offset): super().do_truncate_fully(int(float(offset)))\n"
     report = smoke(implementation(f"{NO_TIMES}\n{code}D('4.4.0').run()"))
@@ -100,6 +101,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("broken", thorough_except(list(BROKEN)[::3], BROKEN))
 def test_a_broken_adapter_fails_where_it_is_broken(broken):
     method, name, said = BROKEN[broken]

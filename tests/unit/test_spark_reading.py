@@ -250,6 +250,7 @@ def test_a_segment_without_its_index_is_cut_at_batches_of_the_log(tmp_path, inde
     assert [f"{log.name} at byte {position}" in row for row in found if isinstance(row, str)] == [True]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [1, None])
 def test_a_task_that_ends_early_writes_its_metrics_too(tmp_path, most):
     directory = tmp_path / "data" / "t-0"

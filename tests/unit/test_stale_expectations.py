@@ -53,6 +53,7 @@ def own(tmp_path):
     return written
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", [thorough_param(SIGNATURE, id="signature"), pytest.param(CLAUSE, id="clause")])
 def test_in_the_users_own_file_it_is_an_error(tmp_path, own, text):
     told = finished(tmp_path, expectations=own(text), max_examples=9)
@@ -103,6 +104,7 @@ def subclass(kind, path, base_offset, max_index_size, writable):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("factory", ["own", "subclass"])
 def test_it_is_an_error_for_every_kind_of_python_object(tmp_path, own, monkeypatch, factory):
     (tmp_path / "stale_objects.py").write_text(PYTHON)
@@ -112,6 +114,7 @@ def test_it_is_an_error_for_every_kind_of_python_object(tmp_path, own, monkeypat
     assert (told.verdict, len(told.details["stale"])) == ("stale", 1)
 
 
+@pytest.mark.thorough
 def test_an_excuse_of_a_must_clause_is_named_in_the_last_lines(in_process, tmp_path, own):
     entry = CLAUSE.replace("exec:*", "mutant:*").replace("OI-1", "AI-20")
     command = ("run", "-i", "mutant:forgets-to-delete", "--machine", "offset", "--kafka", "4.4.0", "--level", "must")

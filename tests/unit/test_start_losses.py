@@ -60,6 +60,7 @@ def lost(data):
 # -- before and after, by different rules ----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("first", "end", "hidden"), [(0, 7, 41), (38, 45, 3)])
 def test_an_earlier_batch_at_the_tail_hides_the_records_after_its_offsets(data, first, end, hidden):
     """The start reads the end from the last batch; offset 0 is of another partition, 38 of this segment."""
@@ -96,6 +97,7 @@ def test_a_log_start_that_moves_back_is_no_loss(data):
     assert [(each.outcome, each.start) for each in found.partitions] == [("kept", (12, 0))]
 
 
+@pytest.mark.thorough
 def test_records_that_a_compaction_removed_are_not_lost_but_those_behind_a_torn_one_are(data):
     topic = data / "orders-0"
     content = (topic / log(0)).read_bytes()
@@ -107,6 +109,7 @@ def test_records_that_a_compaction_removed_are_not_lost_but_those_behind_a_torn_
     assert lost(data) == Loss(4, 4, 8, 11)
 
 
+@pytest.mark.thorough
 def test_a_loss_without_another_end_is_told_with_its_offsets(data):
     flip(data / "orders-0" / log(12), 700)
     (data / "orders-0" / f"{12:020d}.index").unlink()
@@ -115,6 +118,7 @@ def test_a_loss_without_another_end_is_told_with_its_offsets(data):
     assert "()" not in found.line
 
 
+@pytest.mark.thorough
 def test_three_ends_have_three_names(data):
     """Batches after a header of zeros are found through the index, but not by reading on."""
     path = data / "orders-0" / log(36)
@@ -144,6 +148,7 @@ def spread(path, number):
     path.write_bytes(content)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["2.8.2", "3.9.2", "4.3.1"])
 @pytest.mark.parametrize("without_index", [False, True])
 def test_a_segment_whose_offsets_are_too_far_apart_is_split_and_keeps_its_records(data, release, without_index):

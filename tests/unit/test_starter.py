@@ -124,6 +124,7 @@ def adapter(written) -> str:
     return within(page, work / "my-index")
 
 
+@pytest.mark.thorough
 def test_it_is_sane(adapter):
     report = smoke(adapter)
     assert report.sane, "\n".join(report.lines())
@@ -135,6 +136,7 @@ def test_it_is_sane(adapter):
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("machine", "releases", "examples"),
     [

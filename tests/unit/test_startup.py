@@ -167,6 +167,7 @@ def test_a_sealed_segment_that_is_cut_loses_its_readable_batches_though_the_end_
     assert [str(change) for change in lost.changes] == [f"{log(12)} cut to 478 bytes"]
 
 
+@pytest.mark.thorough
 def test_the_effect_of_the_last_stop_is_reported(data):
     """The same corruption after a clean stop and after a kill has opposite answers."""
     write_offsets(data / "recovery-point-offset-checkpoint", {0: 12, 1: 48, 2: 48})
@@ -524,6 +525,7 @@ def broken_index(data, partition="orders-1"):
     return path
 
 
+@pytest.mark.thorough
 def test_obstacles_to_a_start_precede_the_steps_and_no_step_contradicts_them(data, capfd, monkeypatch):
     (data / ".kafka_cleanshutdown").unlink()
     write_offsets(data / "recovery-point-offset-checkpoint", {0: 12, 1: 48, 2: 48})
@@ -609,6 +611,7 @@ RESERVED = [bytes(15) + bytes([number]) for number in range(3)]
 """DirectoryId.MIGRATING, UNASSIGNED and LOST."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", ["deleted", "renamed", "emptied"])
 def test_a_partition_of_the_metadata_that_is_on_no_disk_comes_up_empty(data, damage):
     write_metadata(data, *(partition_record(number, [2, 1]) for number in range(3)))
@@ -641,6 +644,7 @@ def test_a_partition_that_is_a_link_to_nothing_takes_its_log_directory_offline(d
     assert found.of("empty") == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("records", "checkpointed"),
     [
@@ -677,6 +681,7 @@ def test_a_reserved_directory_id_names_no_log_directory(data, disk):
     assert not [line for line in found.lines() if "which was not verified" in line]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("disks", [DISKS[:1], *([each] for each in RESERVED), []])
 def test_a_log_directory_that_has_lost_its_id_is_a_remark(data, disks):
     write_metadata(data, *(partition_record(number, [1], disks) for number in range(3)))

@@ -124,6 +124,7 @@ def control_batch_without_a_marker(data):
     kill(data)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("damage", "tried"),
     {
@@ -142,6 +143,7 @@ def test_changes_that_do_not_help_are_named_with_their_results(damage, tried, da
     assert not advised(data)[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["2.8.2", "4.3.1"])
 def test_a_log_that_cannot_be_loaded_leaves_no_file_open(release, data):
     """Thousands of them would exhaust the files that a process may open, and be taken for unreadable."""

@@ -61,6 +61,7 @@ def with_changes(prediction):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("plant", HARMLESS)
 def test_a_prediction_without_a_simulation_is_that_of_the_simulation(data, plant, monkeypatch):
     plant(data)

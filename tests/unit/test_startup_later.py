@@ -77,6 +77,7 @@ def missing(path):
     path.unlink()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", [zeroed, ends_with_zeros, of_another_partition, empty, missing])
 def test_retention_that_deletes_by_a_wrong_time_index_is_harm_and_a_repair_prevents_it(data, damage):
     damage(times(data))
