@@ -539,6 +539,10 @@ def _kept_largest_in(content: bytes) -> int:
     return max((record.timestamp for record in records_of(content)), default=NO_TIMESTAMP)
 
 
+_USES: Final = (
+    "append_as_follower roll_log truncate_log truncate_fully delete_records update_high_watermark offset_snapshot"
+)
+
 # fmt: off
 ROWS = (
     Row("LO-1", "list_offsets", "ok", "the answer", requests(-2)),
@@ -639,6 +643,12 @@ ROWS = (
     Row("LG-90", "topic_id", "ok", "the topic id"),
     Row("LG-91", "open_log topic_id", "ok io closed invalid_argument", "another outcome, or another topic id",
         lambda s: PARTITION_METADATA in s.before.corrupted),
+    Row("LG-92", "rename_log", "ok", "the files, or the state"),
+    Row("LG-92", _USES, "ok", "the files, the state or the result", lambda s: s.before.directory == "future"),
+    Row("LG-93", "end_offset_for_epoch", "ok", "an epoch and an offset", lambda s: s.before.directory == "deleted"),
+    Row("LG-94", _USES + " delete_log", "io", "another outcome, or another state", lambda s: s.before.failed),
+    Row("LG-95", "fail_log", "ok", "which index files exist", lambda s: len(s.files) > len(s.files_before)),
+    Row("LG-96", "delete_log", "ok", "the files"),
     Row("LG-67", "offset_snapshot", "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-79", "offset_snapshot", "ok", "the last stable offset",

@@ -29,6 +29,8 @@ class TrackedLog:
         corrupted: The suffixes of the files that were corrupted since the log was last open.
         furthest_start: The largest log start offset since the log was opened.
         has_lost_indexes: True if the offset index or the time index of a segment was removed or corrupted.
+        failed: True if the log's disk has failed.
+        directory: The role of the directory's name, as in ``rename_log``.
         settings: The settings of the topic.
     """
 
@@ -37,12 +39,22 @@ class TrackedLog:
     corrupted: set[str] = field(default_factory=set)
     furthest_start: int = 0
     has_lost_indexes: bool = False
+    failed: bool = False
+    directory: str = "topic"
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Return a key that is equal for two states if and only if all fields but ``settings`` are equal."""
-        return self.unprepared, self.prepared, frozenset(self.corrupted), self.furthest_start, self.has_lost_indexes
+        return (
+            self.unprepared,
+            self.prepared,
+            frozenset(self.corrupted),
+            self.furthest_start,
+            self.has_lost_indexes,
+            self.failed,
+            self.directory,
+        )
 
 
 def track_corruption(now: TrackedLog, path: str) -> None:
@@ -59,6 +71,11 @@ def track_log_step(now: TrackedLog, operation: Operation, observation: LogObserv
         now.corrupted.clear()
         now.furthest_start = 0
         now.settings = operation.args[0]
+        now.failed, now.directory = False, "topic"
+    elif operation.name == "rename_log":
+        now.directory = operation.args[0]
+    elif operation.name == "fail_log":
+        now.failed = True
     elif operation.name == "close_log":
         now.prepared = bool(operation.args[0])
         now.unprepared = not now.prepared

@@ -33,6 +33,16 @@ if TYPE_CHECKING:
 
     from conformance.operations.outcomes import Json, Outcome
 
+TOPIC_DIRECTORY: Final = "t-0"
+"""The directory of the log, in the directory of an implementation; Kafka requires topic and partition in its name."""
+
+DIRECTORIES: Final = {
+    "topic": TOPIC_DIRECTORY,
+    "future": f"{TOPIC_DIRECTORY}.0123456789abcdef0123456789abcdef-future",
+    "deleted": f"{TOPIC_DIRECTORY}.0123456789abcdef0123456789abcdef-delete",
+}
+"""The names of a log's directory; only files in the first one are compared. LogDriver.java has them in this order."""
+
 PLACES: Final = ("chunk", "deletion")
 """The places at which a cleaner may be killed; their positions here are their numbers in LogCleaning.java."""
 
@@ -177,6 +187,14 @@ LOG_OPS: Final = by_name(
         _op("assign_topic_id", {"topic_id": LONG}),
         # Returns the topic id of the log, or null.
         _apart("topic_id", {}, gives=Shape.NUMBERS, fields=("most_significant_bits", "least_significant_bits")),
+        # Renames the directory of the log: to the name of a log that moves here from another disk, to the name of one
+        # that will be deleted, or to the name of topic and partition again.
+        _op("rename_log", {"role": one_of(*DIRECTORIES)}),
+        # Deletes the log with its directory.
+        _op("delete_log", {}, effect=Effect.RELEASES),
+        # Closes the files of the log without changing them, as a broker does when a disk fails. Most operations then
+        # have the error io.
+        _look("fail_log", {}, method="fail"),
         # One round of a broker's cleaner on this log. `checkpoint` is the offset at which the previous round ended, or
         # -1 before the first round. `io_buffer_size` is the number of bytes of one read, `slots` the number of keys in
         # the offset map. `age` is the number of milliseconds by which each segment's file is newer than the preceding
@@ -271,10 +289,6 @@ PRODUCER_ERRORS: Final = (
     "invalid_txn_state",
 )
 """The kinds of errors about producers, each with its own error code in the protocol."""
-
-TOPIC_DIRECTORY: Final = "t-0"
-"""The directory of the log, in the directory of an implementation; Kafka requires topic and partition in its name."""
-
 
 UNLIMITED: Final[dict[str, Any]] = {
     "message.timestamp.difference.max.ms": (1 << 63) - 1,

@@ -103,7 +103,7 @@ class Dialect:
         "An impossible size of a compressed record is an illegal argument instead of an invalid record.")
     truncated_streams_are_invalid = segment.flag("<=3.5.2", "SEG-49",
         "A gzip stream that ends inside a record is an invalid record, not an I/O error.")
-    close_loads_indexes = segment.flag("<=2.5.1", "LZ-3 SEG-28",
+    close_loads_indexes = segment.flag("<=2.5.1", "LZ-3 SEG-28 LG-95",
         "Closing, deleting and renaming a segment open its indexes first.")
     close_finishes_segment = segment.flag("<=4.3.1", "SEG-24 SEG-27",
         "``close`` appends the last time entry and trims the log.")
@@ -187,6 +187,9 @@ class Dialect:
         "A log has a topic id, which it writes to ``partition.metadata`` (KIP-516).")
     newer_partition_metadata_is_read = log.flag(">=3.7.0", "LG-91",
         "A ``partition.metadata`` of a version above 0 is read.")
+
+    deletion_forgets_epochs = log.flag(">=3.3.0", "LG-93",
+        "A log whose directory gets the name of one that will be deleted has no leader epochs any more.")
 
     has_remote_index_cache = log.flag(">=3.6.0", "",
         "A log directory may hold the cache of remote index files, which is not a partition (KIP-405).")

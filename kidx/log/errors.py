@@ -64,6 +64,10 @@ class LogError(KidxError, RuntimeError):
     kind = "kafka"
 
 
+class FailedLogError(OSError):
+    """Log whose files were closed because its disk has failed (``KafkaStorageException``)."""
+
+
 class OffsetNotAvailableError(KidxError, RuntimeError):
     """Leader whose high watermark is still below the start of its epoch (``OffsetNotAvailableException``; LO-12)."""
 

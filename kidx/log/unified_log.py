@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -16,6 +17,7 @@ from kidx.log.cleaner import Cleaner, CrashPointCallback, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
 from kidx.log.errors import (
+    FailedLogError,
     LogError,
     OffsetOutOfRangeError,
     OffsetsOutOfOrderError,
@@ -81,6 +83,7 @@ class UnifiedLog:
         segments: the segments by base offset.
         epochs: the leader epochs.
         producers: the state of the producers.
+        is_failed: True after :meth:`fail`.
         topic_id: the topic id in base64; None if the log has none, and up to 2.7.
 
     Raises:
@@ -107,16 +110,13 @@ class UnifiedLog:
         self.config = config or LogConfig()
         self.dialect = dialect_of(dialect)
         self.clock = clock
+        self.is_failed = False
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.epochs = LeaderEpochCache(
-            self.directory / FILE_NAME,
-            numbers_escape=self.dialect.leaks_number_format_error,
-            are_checked=self.dialect.stored_epochs_are_checked,
-        )
+        self.epochs = self._stored_epochs()
         self.producers = self.producer_state(
             self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
         )
-        loader = Loader(
+        self._loader = loader = Loader(
             self.directory,
             self.config,
             self.dialect,
@@ -169,6 +169,13 @@ class UnifiedLog:
             f" {len(self.segments)} segments, dialect={self.dialect.release!r})"
         )
 
+    def _stored_epochs(self) -> LeaderEpochCache:
+        return LeaderEpochCache(
+            self.directory / FILE_NAME,
+            numbers_escape=self.dialect.leaks_number_format_error,
+            are_checked=self.dialect.stored_epochs_are_checked,
+        )
+
     def _loaded_start(self, log_start_offset: int) -> int:
         """Return the log start after loading, given the checkpoint of it."""
         return max(log_start_offset, self.segments.first.base_offset)
@@ -203,9 +210,11 @@ class UnifiedLog:
         is the log start, or from 4.0 the base offset of the batch that contains it, which may be smaller (LG-20).
 
         Raises:
+            FailedLogError: the disk of the log has failed.
             OffsetOutOfRangeError: the log no longer contains that offset, up to 3.7 (LG-11).
             KidxError, OSError: the batch cannot be read.
         """
+        self._check_usable()
         first = self.producers.first_unstable
         if first is None:
             self.first_unstable_offset = None
@@ -254,6 +263,7 @@ class UnifiedLog:
             OffsetOutOfRangeError: the log has no record at the high watermark, up to 3.7.
             KidxError, OSError: the batch cannot be read.
         """
+        self._check_usable()
         if not self.watermark_has_metadata:
             before, first = self.high_watermark, self.first_unstable_offset
             self.high_watermark = self._offset_metadata(before)
@@ -299,6 +309,7 @@ class UnifiedLog:
                 f"Cannot increment the log start offset to {offset} of partition {self.directory.name}"
                 f" since it is larger than the high watermark {self.high_watermark}"
             )
+        self._check_usable()
         if offset > self.start_offset:
             self._set_start_offset(offset)
             self.search_start = offset
@@ -394,6 +405,7 @@ class UnifiedLog:
             )
             if not batches:
                 return AppendResult.nothing(self.start_offset)
+            self._check_usable()
             context = ValidationContext(
                 self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client
             )
@@ -437,6 +449,7 @@ class UnifiedLog:
             )
             if not batches:
                 return AppendResult.nothing(self.start_offset)
+            self._check_usable()
             lasts = [-1, *(batch.last_offset for batch in batches)]
             if any(previous >= last for previous, last in pairwise(lasts)):
                 raise OffsetsOutOfOrderError(f"Out of order offsets found in append to {self.directory.name}")
@@ -517,6 +530,7 @@ class UnifiedLog:
             return self._roll(0)
 
     def _roll(self, expected_offset: int) -> LogSegment:
+        self._check_usable()
         base = max(expected_offset, self.end_offset)
         active = self.segments.active
         if base in self.segments:
@@ -564,6 +578,7 @@ class UnifiedLog:
                 if self.dialect.idle_truncation_truncates_epochs:
                     self.epochs.truncate_from_end(self.end_offset)
                 return False
+            self._check_usable()
             if self.segments.first.base_offset > offset:
                 self._truncate_fully(offset)
                 return True
@@ -600,6 +615,7 @@ class UnifiedLog:
             self._truncate_fully(offset)
 
     def _truncate_fully(self, offset: int) -> None:
+        self._check_usable()
         self._detach(list(self.segments))
         self.segments.add(self._open_segment(offset))
         if self.dialect.truncation_updates_transactions:
@@ -682,6 +698,7 @@ class UnifiedLog:
         """
         if len(segments) == len(self.segments):
             self._roll(0)
+        self._check_usable()
         following = self.segments.higher(segments[-1].base_offset)
         start = self.segments.active.base_offset if following is None else following.base_offset
         if self.dialect.start_moves_before_deletion:
@@ -742,6 +759,43 @@ class UnifiedLog:
         """
         return fetch_offset(self, target)
 
+    # -- moving and deleting -----------------------------------------------------------------------------------
+
+    def rename_directory(self, name: str, *, deletes: bool = False) -> None:
+        """Rename the directory, as a broker does that moves the log to another disk, or deletes it later (LG-92).
+
+        Args:
+            name: the new name, in the same parent directory.
+            deletes: True if the log will be deleted. From 3.3 on, it then forgets its leader epochs (LG-93).
+
+        Raises:
+            OSError: the directory cannot be renamed.
+        """
+        target = self.directory.with_name(name)
+        if target == self.directory:
+            return
+        self.directory.rename(target)
+        self.directory = self._loader.directory = self.producers.directory = target
+        for segment in self.segments:
+            segment.update_parent_dir(target)
+        self._topic_id_file.path = target / PARTITION_METADATA
+        if deletes and self.dialect.deletion_forgets_epochs:
+            self.epochs.path = target / FILE_NAME
+            self.epochs.entries = []
+        else:
+            self.epochs = self._loader.epochs = self._stored_epochs()
+
+    def delete(self) -> None:
+        """Delete the directory with all its files (LG-96).
+
+        Raises:
+            FailedLogError: the disk of the log has failed.
+            OSError: a file cannot be deleted.
+        """
+        self._check_usable()
+        self.release_handles()
+        shutil.rmtree(self.directory)
+
     # -- closing -----------------------------------------------------------------------------------------------
 
     def flush(self, *, force_active: bool = False) -> None:
@@ -771,6 +825,7 @@ class UnifiedLog:
         Raises:
             KidxError, OSError: as :meth:`LogSegment.close`.
         """
+        self._check_usable()
         if prepare and not self.dialect.close_finishes_segment:
             self.segments.active.on_become_inactive_segment()
         if prepare:
@@ -779,6 +834,19 @@ class UnifiedLog:
         self.producers.take_snapshot()
         for segment in self.segments:
             segment.close()
+
+    def fail(self) -> None:
+        """Close all files without changing them, as a broker does when a disk has failed (LG-94).
+
+        Up to 2.5 the indexes are first opened, and so created (LG-95).
+        """
+        for segment in self.segments:
+            segment.close_handlers()
+        self.is_failed = True
+
+    def _check_usable(self) -> None:
+        if self.is_failed:
+            raise FailedLogError(f"The memory mapped buffer for log of {self.directory.name} is already closed")
 
     def release_handles(self) -> None:
         """Close all files without changing them, as a killed process does."""

@@ -580,6 +580,9 @@ def test_every_request_matches_the_schema():
     of_kafka = {
         "offset_snapshot",
         "assign_topic_id",
+        "rename_log",
+        "delete_log",
+        "fail_log",
         "topic_id",
         "clean_log",
         "crash_cleaning",

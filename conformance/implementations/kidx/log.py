@@ -15,6 +15,7 @@ from conformance.implementations.kidx.shared_dialect import SharedDialect, Share
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker, producer_of
 from conformance.operations.log import (
+    DIRECTORIES,
     FIRST_MODIFIED,
     LOG_OPS,
     TOPIC_DIRECTORY,
@@ -86,6 +87,8 @@ class ReferenceLog(SharedReference):
             "append_verified": self._append_verified,
             "list_offsets": self._list_offsets,
             "read_log": self._read,
+            "rename_log": self._rename,
+            "delete_log": self._delete,
             "assign_topic_id": self._assign_topic_id,
             "topic_id": self._topic_id,
             "clean_log": self._clean,
@@ -225,6 +228,13 @@ class ReferenceLog(SharedReference):
     def _topic_id(self) -> tuple[int, ...] | None:
         topic_id = self._opened.topic_id
         return None if topic_id is None else _HALVES.unpack(urlsafe_b64decode(topic_id + "=="))
+
+    def _rename(self, role: str) -> None:
+        self._opened.rename_directory(DIRECTORIES[role], deletes=role == "deleted")
+
+    def _delete(self) -> None:
+        self._opened.delete()
+        self.log = None
 
     def _clean(
         self, checkpoint: int, io_buffer_size: int, slots: int, age: int, at: Callable[[str], None] | None = None

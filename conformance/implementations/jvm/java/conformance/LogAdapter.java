@@ -387,6 +387,26 @@ final class LogAdapter {
         reply.add(new Members.Reader(found.getClass(), "offset").readLong(found));
     }
 
+    /** Renames the directory; from 3.3 on, a log that will be deleted does not read its checkpoints again. */
+    void renameDirectory(String name, boolean deletes) throws Throwable {
+        Method rename = Members.longestOrNull(type, "renameDir");
+        if (rename.getParameterCount() == 1)
+            Members.call(rename, log, name);
+        else
+            Members.call(rename, log, name, !deletes);
+    }
+
+    void delete() throws Throwable {
+        Members.call(Members.method(type, "delete", 0), log);
+        log = null;
+    }
+
+    /** Closes the files as a broker does whose disk has failed; 4.4 has another name for it. */
+    void fail() throws Throwable {
+        Method handlers = Members.methodOrNull(type, "closeHandlers", 0);
+        Members.call(handlers != null ? handlers : Members.method(type, "closeQuietly", 0), log);
+    }
+
     /** Assigns the topic id with the halves 1 and number; does nothing before 2.8. */
     void assignTopicId(long number) throws Throwable {
         Method assign = Members.methodOrNull(type, "assignTopicId", 1);

@@ -12,6 +12,10 @@ public final class LogDriver extends ReplyingDriver {
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
             ".swap", "partition.metadata");
 
+    /** The names of a log's directory, as in conformance/operations/log.py. */
+    private static final List<String> DIRECTORIES =
+        List.of("t-0", "t-0.0123456789abcdef0123456789abcdef-future", "t-0.0123456789abcdef0123456789abcdef-delete");
+    private static final int DELETED = 2;
     private static final int MAGIC = 16;
 
     private final LogEnvironment environment;
@@ -129,6 +133,12 @@ public final class LogDriver extends ReplyingDriver {
                 case "read_log" -> addBatch(adapter.read(a));
                 case "offset_snapshot" -> adapter.offsetSnapshot(reply);
                 case "end_offset_for_epoch" -> adapter.endOffsetForEpoch((int) a, reply);
+                case "rename_log" -> adapter.renameDirectory(DIRECTORIES.get((int) a), a == DELETED);
+                case "delete_log" -> {
+                    adapter.delete();
+                    open = false;
+                }
+                case "fail_log" -> adapter.fail();
                 case "assign_topic_id" -> adapter.assignTopicId(a);
                 case "topic_id" -> adapter.topicId(reply);
                 case "expire_producers" -> adapter.expireProducers(environment.now());
