@@ -54,6 +54,34 @@ def test_offsets_across_tiers(releases, scratch):
     assert offsets == [8, 1, 7, 6, 5, 6, 1, 1, 3, 4, 7, None]
 
 
+OTHERS = [thorough_param(each, marks_too=pytest.mark.in_turn(6)) for each in RELEASES if each not in {"4.3.1", "4.4.0"}]
+EACH = [*OTHERS, "4.3.1", thorough_param("4.4.0")]
+
+
+@pytest.mark.parametrize("release", EACH)
+def test_a_new_leader_that_expires_before_it_copies_deletes_too_much(release, scratch):
+    """KAFKA-20732: up to 4.3.1 it counts the local segments twice, and deletes what retention.bytes keeps."""
+    lockstep = TieredLockstep([JvmTiered(release)], scratch)
+    settings = {"segment.bytes": 150, "retention.bytes": 600, "retention.ms": -1}
+    opened = Operation("open_tiers", (settings, 0, 0, True, 9))
+    full, expired = Operation("update_high_watermark", (8,)), Operation("expire_remote")
+    first = (opened, *map(appended, range(8)), full, Operation("copy_segments"), expired)
+    *_, kept, _, _, _, state = observe(lockstep, *first, Operation("close_log", (True,)), opened, full, expired)
+    assert (kept.state.log.start_offset, len(kept.state.remote)) == (0, 3)
+    assert (state.state.log.start_offset, len(state.state.remote)) == ((0, 3) if release == "4.4.0" else (4, 1))
+
+
+@pytest.mark.parametrize("release", EACH)
+def test_a_timestamp_of_the_future_keeps_local_segments(release, scratch):
+    """KAFKA-20609: local.retention.ms keeps the segment, and all after it, until that time is past."""
+    lockstep = TieredLockstep([JvmTiered(release)], scratch)
+    opened = Operation("open_tiers", ({"segment.bytes": 150, "local.retention.ms": 1000}, 0, 0, True, 10_000))
+    now, later = (Operation("set_clock", (time,)) for time in (900_000, 2_000_000))
+    times, retention = (1_000_000, *range(1000, 1007)), COPIED[-1]
+    seen = observe(lockstep, opened, *map(appended, times), *COPIED, now, retention, later, retention)
+    assert [each.state.local_start_offset for each in seen[-5::2]] == [0, 0, 6]
+
+
 TRACES = load_regression_traces("tiered")
 OF_LOCKED = [trace for trace in TRACES if trace.release in LOCKED]
 
