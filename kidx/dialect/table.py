@@ -196,6 +196,8 @@ class Dialect:
     prefers_local_segments = log.flag(">=4.0.0", "LO-19",
         "A lookup by time whose remote candidate is also local searches the local segments.")
 
+    loading_survives_storage_errors = log.flag(">=3.2.1", "",
+        "A log whose epochs or topic id cannot be read takes its log directory offline. Before, it ends the broker.")
     topic_ids_are_compared_first = log.flag(">=3.0.0", "",
         "A broker with ZooKeeper does not serve a log with another topic id than its topic. Before, it only "
         "compares the ids of logs that it serves already.")

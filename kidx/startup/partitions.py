@@ -388,12 +388,14 @@ class Settled(NamedTuple):
         partitions: copies that are lost, or that take the place of their partition.
         remarks: copies that prevent a later start.
         replaced: directories of partitions that other copies have, although these are renamed.
+        offline: reason why a log directory goes offline after its logs were loaded, by directory.
     """
 
     fatal: list[Remark]
     partitions: list[PartitionStart]
     remarks: list[Remark]
     replaced: set[Path]
+    offline: dict[Path, Remark]
 
 
 class Copies:
@@ -420,17 +422,20 @@ class Copies:
         self._aside = set(aside) if are_settled else set()
         self._places: dict[tuple[str, int], dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
         self._ids: dict[Path, str] = {}
+        self._counts: dict[Path, int] = {}  # number of logs in each log directory
         for directory in log_directories:
+            self._counts[directory] = 0
             with contextlib.suppress(UnreadableError):
                 self._ids[directory] = (properties_of(directory) or {}).get("directory.id", "")
             for path in directories_in(directory):
                 parsed = parse_partition(path.name)
                 if parsed is not None and parsed[2] in {"", FUTURE} and not is_of_metadata(path.name):
                     self._places[parsed[:2]][parsed[2]].append(path)
+                    self._counts[directory] += 1
 
     def settle(self) -> Settled:
         """Return what a start makes of the partitions with several directories."""
-        found = Settled([], [], [], set())
+        found = Settled([], [], [], set(), {})
         for (topic, number), places in self._places.items():
             current, future = ([path for path in places[state] if path not in self._aside] for state in ("", FUTURE))
             if current or future:
@@ -456,6 +461,9 @@ class Copies:
                 "empties this copy, which follows it"
             )
             remedy = f"mv {shell_word(future)} {shell_word(future.parent / f'{place[0]}-{place[1]}')}"
+            if self._made_in(assigned) == future.parent:
+                why = f"the start makes an empty {name} next to it, and cannot rename it to that name"
+                found.offline.setdefault(future.parent, Remark(future, f"{why} (DirectoryNotEmptyException)", remedy))
             found.partitions.append(self._lost(future, None, reason, remedy))
         elif current.parent == future.parent:
             if self._are_settled and assigned and current.parent in self._ids:
@@ -478,6 +486,14 @@ class Copies:
             lost = self._lost(future, current, reason, f"copy {shell_word(future)} out of the log directories")
             if lost.lost:
                 found.partitions.append(lost)
+
+    def _made_in(self, assigned: str) -> Path | None:
+        """Return the log directory where the broker makes a missing partition: the assigned one, or the emptiest."""
+        known = next((directory for directory, each in self._ids.items() if assigned and each == assigned), None)
+        chosen = known or min(self._counts, key=self._counts.__getitem__, default=None)
+        if chosen is not None:
+            self._counts[chosen] += 1
+        return chosen
 
     def _promote(self, future: Path, current: Path | None, name: str, found: Settled) -> None:
         """Replace a partition with its copy."""

@@ -225,6 +225,7 @@ class _Broker:
         self.repairable, self.intervals = repairable, intervals
         self.fatal: list[Remark] = []
         self.offline: dict[Path, Remark] = {}
+        self.given_up_later: set[Path] = set()  # log directories that go offline after their partitions were served
         self.further: list[Remark] = []  # faults of log directories that are offline already
         self.missing: list[Remark] = []  # remarks that do not prevent a start
         self.cluster = ClusterMetadata()  # KRaft's metadata
@@ -267,7 +268,8 @@ class _Broker:
             self._end_without_directories()
         if self.offline and not self.fatal and not self.dialect.has_directory_ids:
             others = [path for path in self.directories if path not in self.offline]
-            self._replace({each.directory: each for each in made_elsewhere(self.own, self.offline, others)})
+            given_up = self.offline.keys() - self.given_up_later
+            self._replace({each.directory: each for each in made_elsewhere(self.own, given_up, others)})
 
     @property
     def changed(self) -> list[PartitionStart]:
@@ -421,7 +423,7 @@ class _Broker:
         if parsed is not None and path.name == PARTITION_METADATA:
             remedy = topic_id_remedy(parsed[0], self.cluster.ids.get(parsed[0]))
         blocker = Remark(path, reason.removeprefix(f"{path} "), remedy)
-        if fatal:
+        if fatal or not self.dialect.loading_survives_storage_errors:
             self.fatal.append(blocker)
         else:
             self._give_up(path.parent.parent, blocker)
@@ -585,6 +587,8 @@ class _Broker:
             self.partitions += [PartitionStart(path, "unknown", reason) for path in self.managed]
             return
         self.fatal += settled.fatal
+        self.given_up_later = settled.offline.keys() - self.offline.keys()
+        self.offline = settled.offline | self.offline
         self.missing += settled.remarks
         self._replace({each.directory: each for each in settled.partitions})
         self.partitions = list(renamed_only(self.partitions, settled.replaced))

@@ -48,6 +48,23 @@ def test_a_start_is_as_predicted_and_a_wrong_prediction_is_detected():
     assert "| 4.3.1 | 9 | 1 | 8 | 8/9 |" in markdown(outcomes)
 
 
+BEFORE_3_7 = {
+    "partition.metadata deleted (clean)": "end 48",
+    "partition.metadata of another topic (clean)": "stray, starts empty",
+    "partition.metadata of another topic (killed)": "not served",
+    "partition.metadata is garbage (clean)": "other offline, partition ends at 0",
+}
+
+
+@pytest.mark.broker
+@pytest.mark.thorough
+def test_releases_before_3_7_serve_first_and_delete_strays_then():
+    outcomes = try_starts("3.6.2", [case for case in CASES if str(case) in BEFORE_3_7])
+    assert {str(each.case): (each.predicted, each.happened) for each in outcomes} == {
+        name: (state, state) for name, state in BEFORE_3_7.items()
+    }
+
+
 # -- without a broker ------------------------------------------------------------------------------------------------
 
 FIRST, SECOND = CASES[:2]

@@ -283,3 +283,22 @@ def test_before_2_8_partition_metadata_is_not_read(early, text):
     (early[1] / "orders-1" / "partition.metadata").write_text(text)
     found = start(*early, release="2.7.2")
     assert (found.fatal, found.offline, found.partitions) == ((), {}, ())
+
+
+def test_a_copy_whose_partition_is_made_next_to_it_takes_its_log_directory_offline(early):
+    data, other = early
+    copy = other / FUTURE.replace("orders-0", "orders-1")
+    (other / "orders-1").rename(copy)
+    found = start(*early, release=BEFORE)  # as many logs as in the first log directory, which therefore gets orders-1
+    assert (outcomes(found), found.offline) == ({copy: "cut"}, {})
+    shutil.copytree(data / "orders-0", data / "orders-2")
+    found = start(*early, release=BEFORE)
+    assert [(path, why.path) for path, why in found.offline.items()] == [(other, copy)]
+    assert "cannot rename it to that name (DirectoryNotEmptyException)" in found.line
+    assert f"  mv {copy} {other / 'orders-1'}" in found.lines()
+    assert not outcomes(found).get(other / "orders-1"), "its partition was served, and is not made elsewhere"
+
+
+def test_before_3_2_1_a_log_whose_topic_id_cannot_be_read_ends_the_broker(early):
+    (early[1] / "orders-1" / "partition.metadata").write_text(f"version: 7\ntopic_id: {ID}")
+    assert (start(*early, release="3.2.1").starts, start(*early, release="3.2.0").starts) == (True, False)
