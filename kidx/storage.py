@@ -37,7 +37,8 @@ class Entry(NamedTuple):
         is_directory: True for a directory, or what a store shows as one.
         size: the number of bytes.
         modified: the modification time in milliseconds; None if the store does not report it.
-        tag: a hash of everything that the store reports about the file; empty for a local file.
+        tag: a hash of the size and of the checksums and versions of the content that the store reports, which are the
+            same in a listing; or of everything that it reports, if these are missing. Empty for a local file.
         tagged: True if the store reports a checksum or a version of the content.
         identity: a number that a file keeps while it is appended to, renamed or truncated, and that a file which
             replaces it does not have: the inode of a local file; in a store, of which files are replaced as a whole,
@@ -208,8 +209,12 @@ def local_version(status: os.stat_result) -> str:
 
 def stored_version(entry: Entry) -> str:
     """Return a text that changes with the content of a stored file; empty if the store does not show changes."""
-    old = entry.modified is not None and entry.modified / 1000 < time.time() - SETTLED
-    return entry.tag if entry.tagged or old else ""
+    return f"{entry.identity:x}" if entry.tagged else listed_version(entry.identity, entry.modified)
+
+
+def listed_version(identity: int, modified: int | None) -> str:
+    """Return the version of a stored file by its identity in a listing; empty if it may have been changed since."""
+    return f"{identity:x}" if modified is not None and modified / 1000 < time.time() - SETTLED else ""
 
 
 def _status_of(entry: os.DirEntry[str]) -> os.stat_result:
@@ -231,14 +236,16 @@ def _entry_of(info: dict[str, Any]) -> Entry:
     if isinstance(info.get("modificationTime"), int):
         modified = info["modificationTime"] / 1000
     seconds = modified.timestamp() if isinstance(modified, datetime) else modified
-    tag = sha256(repr(sorted(info.items())).encode(errors="replace")).hexdigest()
+    tags = sorted((name.lower(), info[name]) for name in info if name.lower() in _TAGS and info[name])
+    told = [info.get("size"), *tags] if tags else sorted(info.items())
+    tag = sha256(repr(told).encode(errors="replace")).hexdigest()
     return Entry(
         info["name"].rstrip("/"),
         info.get("type") == "directory",
         info.get("size") or 0,
         int(seconds * 1000) if isinstance(seconds, int | float) else None,
         tag,
-        any(info.get(name) for name in info if name.lower() in _TAGS),
+        bool(tags),
         int(tag[:15], 16),
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX
 from kidx.layout import RECORD_BATCH_OVERHEAD
+from kidx.storage import listed_version
 from kidx.tables.batch_walk import WINDOW, BatchWalk
 from kidx.tables.choosing import chosen_partitions
 from kidx.tables.identity import current_topic_id
@@ -356,8 +357,11 @@ def _checked(split: Split, predicates: Predicates) -> Split:
         FileNotFoundError: the segment was removed.
     """
     segment = split.segment
-    with segment.store.open(segment.file("log")) as reader:
-        version = reader.version() if reader.size == segment.size else ""
+    if segment.store.is_local:
+        with segment.store.open(segment.file("log")) as reader:
+            version = reader.version() if reader.size == segment.size else ""
+    else:  # without a request for each of its segments
+        version = listed_version(segment.identity, segment.modified)
     offsets = split.first_offset, split.stop_offset
     ranges = known_ranges(segment, version, (0, segment.size), offsets, predicates)
     return split if ranges is None else replace(split, version=version, ranges=ranges)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
+from collections import Counter as Counts
 
 import pytest
 from lying_logs import KINDS, write_log
@@ -169,3 +172,75 @@ def test_aborted_records_remain_hidden(counted, tmp_path):
     for _ in range(2):
         assert counted(root, 6, 7, isolation="read_committed")[0] == [3]
         assert counted(root, 6, 7)[0] == [1, 3]
+
+
+class Requests(logging.Handler):
+    """Requests for logs that a server received, by method."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = Counts()
+
+    def emit(self, record):
+        method, path = re.sub(r"\x1b\[\d+m", "", record.getMessage()).split('"')[1].split()[:2]
+        self.found[method] += path.endswith(".log")
+
+
+@pytest.fixture
+def requests():
+    logger, handler = logging.getLogger("werkzeug"), Requests()
+    before = logger.level, logger.handlers, logger.propagate
+    logger.setLevel(logging.INFO)
+    logger.handlers, logger.propagate = [handler], False
+    yield handler.found
+    logger.setLevel(before[0])
+    _, logger.handlers, logger.propagate = before
+
+
+@pytest.mark.thorough
+def test_an_object_store_gets_requests_for_what_is_selected(counted, requests):
+    """Of 40 segments, 1 % of the time is in one: a listing is enough to skip the others."""
+    moto, fsspec = pytest.importorskip("moto.server"), pytest.importorskip("fsspec")
+    server = moto.ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        options = {"key": "key", "secret": "secret", "endpoint_url": f"http://{host}:{port}"}
+        store = fsspec.filesystem("s3", **options)
+        store.mkdir("bucket")
+        size = 0
+        for base in range(0, 4000, 100):
+            batches = [
+                build_batch(
+                    [(START + 1000 * (first + n), b"k", b"v" * 4000) for n in range(5)],
+                    base_offset=first,
+                    max_timestamp=-1,
+                )
+                for first in range(base, base + 100, 5)
+            ]
+            data = b"".join(batches)
+            size += len(data)
+            store.pipe_file(f"bucket/log/t-0/{base:020d}.log", data)
+
+        def read(*times):
+            requests.clear()
+            return counted("s3://bucket/log", *times, storage_options=options)
+
+        assert read(*seconds(2030, 2070))[0] == list(range(2030, 2070))
+        assert requests["GET"] == 40
+        for times, offsets in (
+            (seconds(2030, 2070), range(2030, 2070)),
+            ((None, START + 40_000), range(40)),
+            ((START + 3_960_000, None), range(3960, 4000)),
+        ):
+            found, number = read(*times)
+            assert found == list(offsets)
+            assert number <= 0.03 * size
+            assert requests["GET"] == 1
+            assert requests["HEAD"] <= 3
+        # An object of the same size: the listing shows that it is another.
+        path = f"bucket/log/t-0/{3900:020d}.log"
+        store.pipe_file(path, build_batch([(START + 15_000, b"k", b"w")], base_offset=3900).ljust(len(data), b"\0"))
+        assert read(*seconds(10, 20))[0] == [*range(10, 20), 3900]
+    finally:
+        server.stop()
