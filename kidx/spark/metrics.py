@@ -26,6 +26,8 @@ class Totals:
     Attributes:
         pushed: conditions that the source used, such as ``offset > 20``.
         rows: number of rows that the tasks gave Spark.
+        segments: number of segments of all tasks; one that is cut counts for each task that reads of it.
+        skipped: number of segments that the planning found to have nothing that is requested.
     """
 
     log_bytes: int
@@ -33,6 +35,8 @@ class Totals:
     tasks: int
     pushed: tuple[str, ...] = ()
     rows: int = 0
+    segments: int = 0
+    skipped: int = 0
 
     @property
     def bytes_read(self) -> int:
@@ -41,7 +45,7 @@ class Totals:
 
 
 def record_metrics(
-    directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = (), *, rows: int = 0
+    directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = (), *, rows: int = 0, segments: int = 0
 ) -> None:
     """Record the reads of a task (``read``) or of the planning of a query (``plan``) in the log, and in a file.
 
@@ -51,6 +55,7 @@ def record_metrics(
         counter: counter of the reads.
         pushed: conditions that the planning used.
         rows: number of rows that the task gave Spark.
+        segments: number of segments of the task.
 
     Raises:
         OSError: the file cannot be written.
@@ -63,7 +68,9 @@ def record_metrics(
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         document: dict[str, Any] = {"kind": kind, "log_bytes": counter.log_bytes, "index_bytes": counter.index_bytes}
-        document |= {"pushed": pushed} if kind == "plan" else {"rows": rows}
+        document |= (
+            {"pushed": pushed, "skipped": counter.skipped} if kind == "plan" else {"rows": rows, "segments": segments}
+        )
         (path / f"{kind}-{uuid.uuid4().hex}.json").write_text(json.dumps(document), "utf-8")
 
 
@@ -75,5 +82,5 @@ def totals(directory: str | Path) -> Totals:
         sum(document["index_bytes"] for document in documents),
         sum(document["kind"] == "read" for document in documents),
         tuple(dict.fromkeys(each for document in documents for each in document.get("pushed", ()))),
-        sum(document.get("rows", 0) for document in documents),
+        *(sum(document.get(name, 0) for document in documents) for name in ("rows", "segments", "skipped")),
     )

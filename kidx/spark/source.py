@@ -152,7 +152,8 @@ class SegmentsReader(DataSourceReader):
                 number += batch.num_rows
                 yield batch
         finally:  # also if Spark needs no more rows
-            record_metrics(options.metrics, "read", counter, rows=number)
+            segments = len({(split.segment.directory, split.segment.base_offset) for split in partition.value})
+            record_metrics(options.metrics, "read", counter, rows=number, segments=segments)
 
 
 class PushingReader(SegmentsReader):

@@ -32,11 +32,12 @@ _ABORTED: Final = _dtype(ABORTED_TXN)
 
 
 class Counter:
-    """A counter of bytes read from log files and from index files."""
+    """A counter of bytes read from log files and from index files, and of segments that a plan skipped."""
 
     def __init__(self) -> None:
         self.index_bytes = 0
         self.log_bytes = 0
+        self.skipped = 0
 
 
 class OffsetEntries(NamedTuple):

@@ -22,13 +22,13 @@ from kidx.tables.identity import current_topic_id
 from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.isolation import is_unindexed, last_stable_offset
 from kidx.tables.offsets import LogOffsets, last_batch, range_of
+from kidx.tables.predicates import Predicates
 from kidx.tables.record_times import known_ranges
 from kidx.tables.segments import PartitionLog, TopicPartition, list_again, retry_while_changing
 
 if TYPE_CHECKING:
     from kidx.storage import RangeReader
     from kidx.tables.options import ReadOptions
-    from kidx.tables.predicates import Predicates
     from kidx.tables.record_times import Ranges
     from kidx.tables.segments import Segment
 
@@ -166,8 +166,11 @@ def plan_splits(options: ReadOptions, predicates: Predicates, counter: Counter) 
         OSError: a directory or a file cannot be read.
     """
     splits: list[Split] = []
-    for log in chosen_partitions(options, predicates):
-        splits += retry_while_changing(log, lambda now: list(_splits_of(now, options, predicates, counter)), [])
+    logs = chosen_partitions(options, Predicates())
+    for log in logs:
+        if predicates.admits(log.key):
+            splits += retry_while_changing(log, lambda now: list(_splits_of(now, options, predicates, counter)), [])
+    counter.skipped += max(0, sum(len(log.segments) for log in logs) - len(splits))
     return share_out(splits, options, counter)
 
 

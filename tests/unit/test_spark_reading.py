@@ -267,3 +267,20 @@ def test_a_task_that_ends_early_writes_its_metrics_too(tmp_path, most):
     assert (found.tasks, found.rows) == (1, number)
     assert number == 200_000 if most is None else 0 < number < 200_000
     assert found.log_bytes > 0
+
+
+def test_the_metrics_count_segments_that_are_skipped(tmp_path):
+    for number in (0, 1):
+        for base in (0, 50, 100):
+            log = tmp_path / "data" / f"t-{number}" / f"{base:020d}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_bytes(build_batch([SimpleRecord(1, b"k", b"v")] * 50, base_offset=base))
+    for bounds, skipped in (({}, 0), ({"min_offset": 60, "max_offset": 70}, 4), ({"partitions": frozenset({1})}, 3)):
+        metrics = tmp_path / str(skipped)
+        options = read_options({"path": str(tmp_path / "data"), "metrics": str(metrics)})
+        reader = SegmentsReader(StructType([StructField("offset", LongType(), nullable=False)]), options)
+        reader.conditions = Predicates(**bounds)
+        rows = sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task))
+        found = totals(metrics)
+        assert (found.segments, found.skipped) == (6 - skipped, skipped)
+        assert found.rows == rows
