@@ -350,7 +350,7 @@ def made_elsewhere(
     for each in own:
         if not any((directory / each.name).is_dir() for directory in present):
             for directory in offline:
-                if (path := directory / each.name).is_dir():
+                if (path := directory / each.name).is_dir() or path.is_symlink():
                     yield PartitionStart(path, "empty", MADE_ELSEWHERE, remedy=REPAIR_FIRST)
 
 

@@ -268,7 +268,8 @@ class _Broker:
             self._end_without_directories()
         if self.offline and not self.fatal and not self.dialect.has_directory_ids:
             others = [path for path in self.directories if path not in self.offline]
-            given_up = self.offline.keys() - self.given_up_later
+            late = {path for path, why in self.offline.items() if why.path.name == HIGH_WATERMARKS}
+            given_up = self.offline.keys() - self.given_up_later - late  # high watermarks are read for each partition
             self._replace({each.directory: each for each in made_elsewhere(self.own, given_up, others)})
 
     @property
@@ -294,7 +295,9 @@ class _Broker:
             ]
             return
         for path, why in self.offline.items():
-            if has_metadata_log(path):
+            is_of_logs = why.path.name.endswith("-checkpoint") or why.path.name == PARTITION_METADATA
+            is_survived = is_of_logs and not self.dialect.has_directory_ids
+            if has_metadata_log(path) and not is_survived:
                 self.fatal.append(
                     why._replace(reason=f"{why.reason}: the log directory with KRaft's own log is given up")
                 )

@@ -261,6 +261,22 @@ def test_before_3_7_partitions_of_a_directory_that_goes_offline_are_made_elsewhe
     assert found.line.endswith("and then 1 partition would start empty, above")
     assert "once the partition is in two, the broker does not start" in "".join(found.lines())
     assert not outcomes(start(*early, release="3.7.0"))
+    give_id(early[1] / "orders-1", ID)
+    (early[1] / "replication-offset-checkpoint").write_text("garbage\n")  # is read for each partition that is served
+    found = start(*early, release=BEFORE)
+    assert (list(found.offline), outcomes(found)) == ([early[1]], {})
+    (early[1] / "replication-offset-checkpoint").rename(early[0] / "replication-offset-checkpoint")
+    found = start(*early, release=BEFORE)  # the log directory with KRaft's own log
+    assert (found.starts, list(found.offline)) == (True, [early[0]])
+    assert not start(*early, release="3.7.0").starts
+
+
+def test_before_3_7_a_partition_that_is_a_link_to_nothing_is_made_elsewhere(early):
+    path = early[1] / "orders-1"
+    path.rename(early[1].parent / "aside")
+    path.symlink_to("nowhere")
+    found = start(*early, release=BEFORE)
+    assert (list(found.offline), outcomes(found)) == ([early[1]], {path: "empty"})
 
 
 def test_with_zookeeper_a_partition_of_another_topic_is_not_served(early):

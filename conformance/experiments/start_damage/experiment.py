@@ -258,8 +258,9 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
     changed = {int(change.file.stem): change.after for change in found.changes} if found is not None else {}
     later = [each for each in start.later if each.directory == site.partition]
     changed |= dict.fromkeys(int(path.name[:20]) for each in later for path in each.files)
-    if not log.sizes and any(each.directory.name.startswith(f"{site.partition.name}.") for each in start.of("cut")):
-        return f"{said}{_STATES['empty']}"  # a copy that was being moved
+    copies = [each for each in start.partitions if each.directory.name.startswith(f"{site.partition.name}.")]
+    if not log.sizes and copies:  # a copy that was being moved becomes the partition, or the partition is made
+        return f"{said}end {copies[0].end[1]}" if copies[0].outcome == "kept" else f"{said}{_STATES['empty']}"
     end = log.end if found is None or found.end[1] is None else found.end[1]
     unread = _UNREAD if any(each.effect == "appends" for each in later) else ""
     return said + log.change_to(log.sizes | changed, end) + unread
