@@ -299,10 +299,12 @@ def test_a_file_that_keeps_the_broker_from_starting(data, name, text, said):
     assert said in found.line
 
 
-def test_an_epoch_that_is_no_number_costs_old_releases_the_log_directory_only(data):
+@pytest.mark.parametrize("release", ["2.8.2", "3.1.2", RELEASE])
+def test_an_epoch_that_is_no_number_ends_the_broker(data, release):
+    """Up to 3.0 it is an I/O error, which costs the log directory only from 3.2.1 on."""
     (data / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\nx 0\n")
-    found = start(data, data, release="2.8.2")
-    assert list(found.offline) == [data]
+    found = start(data, data, release=release)
+    assert (list(found.offline), [each.path.name for each in found.fatal]) == ([], ["leader-epoch-checkpoint"])
 
 
 @pytest.mark.parametrize("release", ["2.7.2", "2.8.2", RELEASE])
