@@ -16,7 +16,7 @@ from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
 from conformance.machines.machine import Machine
 from conformance.operations import SIGNATURES, Observation, Operation, State
-from conformance.operations.index_capabilities import has_unusual_arguments
+from conformance.operations.index_capabilities import LARGEST_BASE, has_unusual_arguments
 from conformance.strategies import index as strategies
 from conformance.strategies.index_probe import AnchoredNumber, IndexProbe
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
@@ -104,7 +104,8 @@ class IndexMachine(Machine):
     def create(self, base_offset: int, max_index_size: int) -> None:
         """Open a file that does not exist yet."""
         if not self.has("odd_arguments") and self.kind in _MAPPED:
-            base_offset, max_index_size = abs(base_offset), max(max_index_size, _ENTRY_SIZES[self.kind])
+            base_offset = min(abs(base_offset), LARGEST_BASE)
+            max_index_size = max(max_index_size, _ENTRY_SIZES[self.kind])
         self.probe.base_offset = base_offset
         self.probe.max_index_size = self.created_size = max_index_size
         self.path = f"{base_offset:020d}{self.suffix}"

@@ -86,7 +86,8 @@ INDEX_OPS: Final = by_name(
             "close",
             {},
             effect=Effect.RELEASES,
-            does="Closes the file. Later calls must still get replies.",
+            does="Closes the file; up to 4.3 it is truncated after the last entry first (AI-42a), from 4.4 on it keeps"
+            " its length. Later calls must still get replies.",
             tried=(),
         ),
         _every("crash", {}, effect=Effect.RELEASES),

@@ -11,6 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Final
 
 from conformance.operations.index import FILE_OPERATIONS, INDEX_OPS
+from kidx.java_numbers import INT_MAX, LONG_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +28,8 @@ INDEX_CAPABILITIES: Final = {
     "delete": "delete closes the index and deletes its file",
     "calls_after_close": "an index that is closed or deleted replies to further requests, like Kafka's index",
     "odd_arguments": "a request may have arguments that no broker passes: an offset, position, slot or size below 0,"
-    " a timestamp below -1, a max_index_size below one entry, another max_index_size than the last time, and the path"
-    " of a file in a missing directory",
+    " a timestamp below -1, a base offset within 2147483647 of the largest integer, a max_index_size below one entry,"
+    " another max_index_size than the last time, and the path of a file in a missing directory",
 }
 """The capabilities, each with the behaviour of an index that has it."""
 
@@ -47,6 +48,8 @@ OF_OPERATION: Final = {name: each.needs for name, each in INDEX_OPS.items() if e
 """The capabilities that an operation requires for any arguments."""
 LEAST_ARGUMENTS: Final = {name: each.least for name, each in INDEX_OPS.items() if each.least}
 """The smallest arguments that a broker passes; arguments without a number in the tuple are not restricted."""
+LARGEST_BASE: Final = LONG_MAX - INT_MAX
+"""The largest base offset of an offset or time index to which every relative offset can be added."""
 ENTRY_SIZES: Final = {"offset": 8, "time": 12}
 """The sizes in bytes of an entry of the kinds whose file may be preallocated."""
 _RELEASING: Final = frozenset({"close", "delete"})
@@ -90,7 +93,7 @@ def missing_index_capability(operation: Operation, capabilities: frozenset[str])
         kind, path, base_offset, max_index_size, writable = arguments
         is_unusual = lacks_directory(path)
         if kind in ENTRY_SIZES:
-            is_unusual = is_unusual or base_offset < 0 or max_index_size < ENTRY_SIZES[kind]
+            is_unusual = is_unusual or not 0 <= base_offset <= LARGEST_BASE or max_index_size < ENTRY_SIZES[kind]
             needed = () if writable else ("read_only",)
         needed = (*needed, "odd_arguments") if is_unusual else needed
     elif has_unusual_arguments(operation):

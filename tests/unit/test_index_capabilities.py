@@ -109,6 +109,7 @@ def test_operations_of_undeclared_capabilities_are_neither_drawn_nor_executed(tm
         [Operation("open", ("offset", "0.index", 0, 80, False))],
         [Operation("open", ("offset", "0.index", -5, 80, True))],
         [Operation("open", ("time", "0.timeindex", 0, 11, True))],
+        [Operation("open", ("time", "0.timeindex", 2**63 - 11, 120, True))],
         [Operation("open", ("transaction", "missing/0.txnindex", 0, 0, True))],
         [OPEN, Operation("rename", ("missing/0.index",))],
         [OPEN, Operation("close"), Operation("close")],
