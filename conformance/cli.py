@@ -9,7 +9,6 @@ import typer
 from conformance.commands import (
     clauses,
     cluster,
-    damage,
     diff,
     fuzz,
     implementations,
@@ -26,13 +25,14 @@ from conformance.commands import (
     site,
     smoke,
     study,
-    tiers,
     vectors,
 )
 from conformance.studies.index_corruption.study import CORRUPT
 from conformance.studies.interleave.study import INTERLEAVE
 from conformance.studies.power_loss.study import POWER_LOSS
 from conformance.studies.small_world.study import EXHAUSTIVE
+from conformance.studies.start_damage.study import DAMAGE
+from conformance.studies.tiers.study import TIERS
 from kidx.commands import manual
 from kidx.commands.help import Panels, add_commands
 from kidx.commands.line import run_app, version_printer
@@ -57,12 +57,12 @@ _COMMANDS: Final[Panels] = {
     },
     "Kafka's releases": {
         "diff": diff.diff_command,
-        "damage": damage.damage_command,
+        DAMAGE.name: study.command_of(DAMAGE),
         CORRUPT.name: study.command_of(CORRUPT),
         POWER_LOSS.name: study.command_of(POWER_LOSS),
         INTERLEAVE.name: study.command_of(INTERLEAVE),
         "cluster": cluster.cluster_command,
-        "tiers": tiers.tiers_command,
+        TIERS.name: study.command_of(TIERS),
         "record-golden": record_golden.record_golden_command,
     },
     "Evidence": {

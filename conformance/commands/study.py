@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import secrets
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -54,7 +56,7 @@ JobsOption = Annotated[
 ]
 MarkdownOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")]
 MaxTimeOption = Annotated[float | None, typer.Option(min=0.1, help="Seconds for each release.")]
-SeedOption = Annotated[int, typer.Option(help="Random seed; a fixed seed draws the same operations.")]
+SeedOption = Annotated[int | None, typer.Option(help="Random seed; a fixed seed draws the same operations.")]
 
 
 def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
@@ -85,17 +87,27 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
             raise ToolError("--export requires --replay FILE")
         if replay is not None:
             return _replay(study, replay, export, as_json=as_json)
-        options = _Options(kafka, machine, seed, max_examples, max_time, study.options(**own))
+        options = _Options(
+            kafka,
+            machine,
+            secrets.randbelow(1 << 30) if seed is None else seed,
+            max_examples,
+            max_time,
+            study.options(**own),
+        )
         if planted:
             return _planted(study, planted, options, markdown, as_json=as_json)
         # Finding the smallest case of each finding takes time, so JSON alone comes without.
         saves = "replay" in study.takes and (report is not None or not as_json or study.saves_with_json)
         directory = (report or state_directory()) / "traces" if saves else None
         told: dict[str, Any] = {} if quiet or as_json else {"show": echo}
-        machines, releases = _machines(study, machine), resolve_releases(kafka)
+        machines, releases = _machines(study, machine), resolve_releases(kafka or list(study.releases))
         told |= {"releases": releases, "implementations": tuple(dict.fromkeys(implementation or ["jvm"]))}
-        request = Request(machines, seed, max_examples, max_time, directory, options.own, broker.value, **told)
-        workers = (jobs or usable_cpus()) if "jobs" in study.takes else 1
+        request = Request(machines, options.seed, max_examples, max_time, directory, options.own, broker.value, **told)
+        workers = (jobs or usable_cpus()) if "jobs" in study.takes else study.jobs
+        made_by = f"`{options._replace(kafka=list(releases)).command(study)}` with kidx {version('kidx')}"
+        written = _Written(study, request, report, made_by)
+        study.check(request, written.earlier)
         started = time.monotonic()
         with ExitStack() as stack:
             writes = report is not None and (study.report or study.profile)
@@ -104,7 +116,7 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
                 traces, printer = (report or state_directory()) / "traces", hang_printer(as_json=as_json)
                 stack.enter_context(exit_on_hang(traces, printer, step_timeout, shrink_time))
             write(_header(study, request))
-            rows, gaps, steps = _search(study, request, releases, workers, write, as_json=as_json)
+            rows, gaps, steps = _search(study, request, releases, workers, write, written, as_json=as_json)
             found = {row["machine"] for row in rows} if machine else set()
             absent = [name for name in machine or () if not gaps and name not in found]
             idle = tuple(f"{name} does not apply to Kafka {', '.join(releases)}" for name in absent)
@@ -112,27 +124,24 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
             write(RunFinished(compared.conclusion, steps, time.monotonic() - started))
         if markdown is not None:
             write_text(markdown, study.page(rows, options.command(study)))
-        if report is not None and study.report:
-            made_by = f"Made by `{options._replace(kafka=list(releases)).command(study)}` with kidx {version('kidx')}."
-            page = f"# {study.title}\n\n{made_by}\n\n{study.page(rows, '')}"
-            figures = json.dumps(rows, indent=1) + "\n"
-            write_texts({report / f"{study.report}.md": page, report / f"{study.report}.json": figures})
         if as_json:
             named = {"verdict": compared.conclusion, study.rows_name: rows}
             typer.echo(json.dumps(named if study.rows_name else rows))
         else:
-            echo(study.conclusion(rows), nl=False)
+            echo(study.page(rows, "") if study.prints_page else study.conclusion(rows), nl=False)
         return compared.settle(allow_incomplete=allow_incomplete)
 
     command.__doc__ = study.help
     shown = get_type_hints(command, include_extras=True) | _options(study)
     absent = ({"export"} if study.export is None else set()) | (set() if study.planted else {"planted"})
+    defaults = {"max_examples": study.examples, "seed": study.seed}
     kept = [
-        each.replace(annotation=shown[name], default=study.examples if name == "max_examples" else each.default)
+        each.replace(annotation=shown[name], default=defaults.get(name, each.default))
         for name, each in inspect.signature(command).parameters.items()
         if name in study.takes and name not in absent
     ]
     for each in msgspec.structs.fields(study.options):
+        assert each.name not in shown, f"{each.name} is an option of the frame"
         kind, meta = get_args(each.type)
         option = typer.Option(min=meta.ge, max=meta.le, metavar=meta.title, help=meta.description)
         of_kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -162,8 +171,45 @@ class _Options(NamedTuple):
             words.append(f"--max-time {self.seconds:g}")
         for field in msgspec.structs.fields(study.options):
             if (value := getattr(self.own, field.name)) != field.default:
-                words.append(f"--{field.name.replace('_', '-')} {value:g}")
+                text = f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
+                words.append(f"--{field.name.replace('_', '-')} {text}")
         return " ".join(words + ["--markdown FILE"] * ("markdown" in study.takes))
+
+
+class _Written:
+    """Page and JSON of a report, written after each release so that a failure of the next one loses nothing.
+
+    Attributes:
+        earlier: rows of an earlier report that the results may be merged with; None without a report.
+
+    Raises:
+        ToolError: the earlier report cannot be read.
+    """
+
+    def __init__(self, study: Study[Any, Any, Any, Any], request: Request, report: Path | None, made_by: str) -> None:
+        self._study, self._request, self._made_by = study, request, made_by
+        self._path = report / f"{study.report}.json" if report is not None and study.report else None
+        self.earlier = None if report is None else list[Json]()
+        if self._path is not None and study.merges and self._path.exists():
+            try:
+                self.earlier = json.loads(self._path.read_text("utf-8"))
+                study.page(self.earlier or [], "")
+            except (OSError, ValueError, LookupError, TypeError) as error:
+                raise ToolError(f"cannot read {self._path}: {error!r}") from error
+
+    def row(self, row: Json, release: str) -> Json:
+        """Return a row with its release, and with its command if other reports may have it."""
+        named = {"release": release} if release else {}
+        return row | named | ({"provenance": self._made_by} if self._study.merges else {})
+
+    def __call__(self, rows: Sequence[Json]) -> None:
+        """Write the results so far."""
+        if self._path is None:
+            return
+        kept = self._study.merged(self.earlier or [], rows, self._request) if self._study.merges else rows
+        made_by = ", ".join(dict.fromkeys(row["provenance"] for row in kept if "provenance" in row)) or self._made_by
+        page = f"# {self._study.title}\n\nMade by {made_by}.\n\n{self._study.page(kept, '')}"
+        write_texts({self._path.with_suffix(".md"): page, self._path: json.dumps(kept, indent=1) + "\n"})
 
 
 def _machines(study: Study[Any, Any, Any, Any], names: list[str] | None) -> tuple[str, ...]:
@@ -185,6 +231,7 @@ def _search(
     releases: Sequence[str],
     jobs: int,
     write: Callable[[Event], None],
+    written: _Written,
     *,
     as_json: bool,
 ) -> tuple[list[Json], tuple[str, ...], int]:
@@ -192,7 +239,8 @@ def _search(
     rows, gaps, steps, started = list[Json](), list[str](), 0, time.monotonic()
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         for found in search_releases(study, request, releases, scratch, jobs, progress):
-            rows += [row | ({"release": found.release} if found.release else {}) for row in found.rows]
+            rows += [written.row(row, found.release) for row in found.rows]
+            written(rows)
             for event in study.events(found.release, found.rows, time.monotonic() - started):
                 write(event)
                 steps += event.steps if isinstance(event, Result) else 0
@@ -201,7 +249,7 @@ def _search(
                 gaps.append(f"the search of Kafka {found.release} ended early (--max-time)")
             if not as_json and found.release != found.same:
                 echo(f"Kafka {found.release}: the same classes as {found.same}")
-            elif not as_json:
+            elif not (as_json or study.prints_page):
                 for line in study.shown(found.release, found.rows):
                     echo(line)
     return rows, tuple(gaps), steps

@@ -198,6 +198,16 @@ class Study(Generic[Bench, Case, Seen, File]):
     """Name of the implementation that executes the cases, in events."""
     profile: ClassVar[str] = ""
     """Profile in the events of a study that measures the harness: they name neither implementations nor releases."""
+    releases: ClassVar[tuple[str, ...]] = ()
+    """Releases without ``--kafka``; empty for the newest one."""
+    seed: ClassVar[int | None] = 0
+    """Default of ``--seed``; None draws it."""
+    jobs: ClassVar[int] = 1
+    """Number of worker processes of a command without ``--jobs``."""
+    merges: ClassVar[bool] = False
+    """True if a report keeps rows of an earlier one: each row then names its command as ``provenance``."""
+    prints_page: ClassVar[bool] = False
+    """True if the command prints the page of all releases, and no lines about each."""
     together: ClassVar[bool] = False
     """True if one bench compares all releases, and each row names its own."""
     export: Callable[[File, Path], str] | None = None
@@ -212,6 +222,17 @@ class Study(Generic[Bench, Case, Seen, File]):
     def digest(self, release: str, request: Request, progress: Progress | None) -> str:  # noqa: ARG002 -- overridden
         """Return a text that is equal for releases with equal results."""
         return release
+
+    def check(self, request: Request, earlier: Sequence[Json] | None) -> None:
+        """Check a request before the search; ``earlier`` has the rows of an earlier report if one is written.
+
+        Raises:
+            ToolError: the study cannot search this.
+        """
+
+    def merged(self, earlier: Sequence[Json], rows: Sequence[Json], request: Request) -> list[Json]:
+        """Return the rows of a report: the new ones, and the earlier ones that they do not replace."""
+        raise NotImplementedError
 
     def cases(self, bench: Bench, request: Request) -> Iterator[Case]:
         """Yield the cases: listed, or drawn from the seed."""
@@ -340,7 +361,7 @@ class Study(Generic[Bench, Case, Seen, File]):
     ) -> Iterator[Event]:
         """Yield the events of a release, for the stream in the directory of ``--report``."""
         new = any(clause is None for row in rows for clause in self.wrong(row))
-        yield Measured(self.title, release, not new, {self.unit: len(rows)})
+        yield Measured(self.title, release, not new, {self.unit: sum(map(self.count, rows))})
 
     def replayed(self, bench: Bench, content: File) -> tuple[bool, Json, str]:
         """Execute the case of a file again, and return True if it is wrong, with the answer as JSON and as a text."""
@@ -392,6 +413,49 @@ class Study(Generic[Bench, Case, Seen, File]):
                 if self.sameness(seen) is not None and self.clause_of(seen, bench.release) is None:
                     return PlantedSearch(name, seed, count, self.named(seen))
         return PlantedSearch(name, seed, count, None)
+
+
+class BrokerRelease(NamedTuple):
+    """A release, whose broker a study starts when its cases are executed."""
+
+    release: str
+    progress: Progress | None
+
+
+class BrokerStudy(Study[BrokerRelease, Request, Seen, Any]):
+    """Base class of a study whose cases share the starts of a broker: :meth:`Study.look` executes a whole request.
+
+    A result says by ``as_predicted`` whether the prediction was correct; the command prints the page.
+    """
+
+    machines, implementation, prints_page = ("broker",), "broker", True
+
+    def open(
+        self,
+        release: str,
+        scratch: Path,  # noqa: ARG002
+        progress: Progress | None = None,
+        change: Callable[[Any], Any] | None = None,  # noqa: ARG002
+    ) -> BrokerRelease:
+        """Return the release: :meth:`Study.look` starts its broker."""
+        return BrokerRelease(release, progress)
+
+    def cases(self, bench: BrokerRelease, request: Request) -> Iterator[Request]:  # noqa: ARG002
+        """Yield the request, whose cases share the starts of a broker."""
+        yield request
+
+    def sameness(self, seen: Any) -> Sameness | None:
+        """Return None if the prediction was correct."""
+        return None if seen.as_predicted else {}
+
+    def row(self, release: str, seen: Any, clause: str | None) -> Json:  # noqa: ARG002
+        """Return the result with its release."""
+        told: Json = msgspec.to_builtins(seen)
+        return {"release": release} | told | {"as_predicted": seen.as_predicted}
+
+    def wrong(self, row: Json) -> list[str | None]:
+        """Return one wrong result without a clause if the prediction was wrong."""
+        return [] if row["as_predicted"] else [None]
 
 
 def _case(seen: Any) -> Any:

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from copies import END, FATAL, REAL, SHORT_END, TOGETHER, arrange, ends_after, predicted_ends, prepare
 
-from conformance.experiments.start_damage.observing import LOG_DIRS
+from conformance.studies.start_damage.observing import LOG_DIRS
 from kidx.startup import predict
 from kidx.verify import verify_paths
 

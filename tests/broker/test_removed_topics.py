@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from conformance.experiments.start_damage.observing import LOG_DIRS, TOPIC, _UnchangedBroker, broker_at
 from conformance.kafka.broker import BrokerError
 from conformance.kafka.broker.workload import EPOCH_MS
 from conformance.kafka.client import PartitionQuery
+from conformance.studies.start_damage.observing import LOG_DIRS, TOPIC, _UnchangedBroker, broker_at
 from kidx.discovery import HIGH_WATERMARKS, parse_partition
 from kidx.records import build_batch
 from kidx.startup import predict

@@ -1,15 +1,15 @@
 """Predictions of ``kidx verify`` for a start with corrupt directories, compared with a real broker."""
 
 import dataclasses
-import json
 import sys
 
 import pytest
 
 from conformance import cli
-from conformance.errors import ToolError
-from conformance.experiments.start_damage import CASES, Outcome, try_starts
-from conformance.experiments.start_damage.table import markdown, merged, to_json
+from conformance.studies.start_damage.cases import CASES
+from conformance.studies.start_damage.experiment import StartResult, try_starts
+from conformance.studies.start_damage.study import DAMAGE, Options
+from conformance.studies.study import Request
 from kidx.startup import predict
 
 KRAFT = "4.3.1"
@@ -40,12 +40,14 @@ def forgetful(*arguments):
 def test_a_start_is_as_predicted_and_a_wrong_prediction_is_detected():
     said = []
     outcomes = try_starts(KRAFT, [case for case in CASES if str(case) in TRIED], said.append, forgetful)
-    found = {str(outcome.case): outcome for outcome in outcomes}
+    found = {f"{outcome.damage} ({outcome.shutdown})": outcome for outcome in outcomes}
     assert {name: outcome.happened for name, outcome in found.items()} == TRIED
-    assert [name for name, outcome in found.items() if not outcome.is_right] == ["partition.metadata deleted (killed)"]
+    assert [name for name, outcome in found.items() if not outcome.as_predicted] == [
+        "partition.metadata deleted (killed)"
+    ]
     assert found["active .log torn (killed)"].answer == "no"  # of the directory that they all share
     assert len(said) == 3
-    assert "| 4.3.1 | 9 | 1 | 8 | 8/9 |" in markdown(outcomes)
+    assert "| 4.3.1 | 9 | 1 | 8 | 8/9 |" in DAMAGE.page([DAMAGE.row(KRAFT, each, None) for each in outcomes], "")
 
 
 BEFORE_3_7 = {
@@ -76,19 +78,19 @@ def test_there_are_enough_kinds_of_corruption():
     assert len({(case.name, case.shutdown) for case in CASES}) == len(CASES)
 
 
-def test_outcomes_are_read_again_and_replaced(tmp_path):
-    path = tmp_path / "damage.json"
-    right, wrong = Outcome(KRAFT, FIRST, "yes", "end 48", "end 48"), Outcome(KRAFT, SECOND, "yes", "end 48", "end 36")
-    assert merged(path, [right]) == [right]
-    path.write_text(json.dumps(to_json([right, wrong])))
-    assert merged(path, []) == [right, wrong]
-    fixed = dataclasses.replace(wrong, predicted="end 36")
-    assert merged(path, [fixed]) == [right, fixed]
-    assert "**end 36** (predicted: end 48)" in markdown([right, wrong])
-    assert "**" not in markdown([right, fixed]).partition("| damage |")[2]
-    path.write_text("{}x")
-    with pytest.raises(ToolError, match="cannot read"):
-        merged(path, [])
+def test_rows_of_an_earlier_report_are_kept_if_only_some_cases_are_tried():
+    right, wrong = (
+        DAMAGE.row(KRAFT, StartResult(case.name, case.shutdown, "yes", "end 48", happened), None)
+        for case, happened in ((FIRST, "end 48"), (SECOND, "end 36"))
+    )
+    fixed = wrong | {"predicted": "end 36", "as_predicted": True}
+    some, every = (Request(DAMAGE.machines, options=Options(only)) for only in ("damage", None))
+    assert DAMAGE.merged([], [right], some) == [right]
+    assert DAMAGE.merged([right, wrong], [fixed], some) == [right, fixed]
+    assert DAMAGE.merged([right | {"damage": "of an earlier version"}, wrong], [fixed], some) == [fixed]
+    assert DAMAGE.merged([right, wrong], [fixed], every) == [fixed]
+    assert "**end 36** (predicted: end 48)" in DAMAGE.page([right, wrong], "")
+    assert "**" not in DAMAGE.page([right, fixed], "").partition("| corruption |")[2]
 
 
 @pytest.mark.parametrize("arguments", [("--kafka", "2.8.2"), ("--kafka", KRAFT, "--only", "no such case")])
@@ -98,3 +100,14 @@ def test_bad_arguments_are_one_line_and_exit_code_2(arguments, monkeypatch, caps
         cli.main()
     assert ended.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["{}x", '[{"release": 3}]', "[1]"])
+def test_an_earlier_report_that_cannot_be_read_is_said_before_a_broker_starts(content, tmp_path, monkeypatch, capsys):
+    (tmp_path / "damage.json").write_text(content)
+    monkeypatch.setattr(sys, "argv", ["conformance", "damage", "--kafka", KRAFT, "--report", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"conformance: cannot read {tmp_path / 'damage.json'}: ")
+    assert (tmp_path / "damage.json").read_text() == content

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.experiments.tiers import CASES, RELEASES, experiment, try_release
+from conformance.studies.tiers import experiment
+from conformance.studies.tiers.experiment import try_release
+from conformance.studies.tiers.prepared import CASES
+from conformance.studies.tiers.study import TIERS
 
 pytestmark = [pytest.mark.broker, pytest.mark.thorough]
 TRIED = (
@@ -16,20 +19,21 @@ TRIED = (
 
 
 @pytest.mark.in_turn(6)
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", TIERS.releases)
 def test_a_start_does_what_was_predicted(release):
     tried = try_release(release, [case for case in CASES if case.name in TRIED])
-    assert all(outcome.is_right for outcome in tried.outcomes), tried.outcomes
-    happened = {outcome.case.name: outcome.happened for outcome in tried.outcomes}
+    assert tried.as_predicted, tried.starts
+    happened = {start.damage: start.happened for start in tried.starts}
     assert happened == dict.fromkeys(TRIED, "does not start") | {"nothing": "starts"}
     right, total = tried.lookups
     assert right == total > 30
-    answer, record = tried.skipped
-    assert answer != record, "KAFKA has fixed that a lookup by time stops at the first candidate"
+    assert tried.skipped.answer != tried.skipped.expected, (
+        "KAFKA has fixed that a lookup by time stops at the first candidate"
+    )
 
 
 def test_a_wrong_prediction_does_not_pass(monkeypatch):
     monkeypatch.setattr(experiment, "_predicted", lambda *_: "starts")
-    (outcome,) = try_release("4.3.1", [case for case in CASES if case.name == "a file README"]).outcomes
-    assert (outcome.happened, outcome.is_right) == ("does not start", False)
+    (outcome,) = try_release("4.3.1", [case for case in CASES if case.name == "a file README"]).starts
+    assert (outcome.happened, outcome.as_predicted) == ("does not start", False)
     assert "StringIndexOutOfBoundsException" in outcome.error

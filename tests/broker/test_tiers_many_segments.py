@@ -11,8 +11,8 @@ import pytest
 from many_segments import TOPIC
 
 import kidx
-from conformance.experiments.tiers import RELEASES
 from conformance.scratch import scratch_directory
+from conformance.studies.tiers.study import TIERS
 from kidx.lookup import TieredLog
 from kidx.verify import verify_paths
 from kidx.verify.remote import verify_remote
@@ -24,7 +24,7 @@ SEGMENTS = 200
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(release, marks=pytest.mark.in_turn(6)) for release in RELEASES],
+    params=[pytest.param(release, marks=pytest.mark.in_turn(6)) for release in TIERS.releases],
 )
 def broker(request):
     """Return the release, the directory of a stopped broker, and what it answered."""

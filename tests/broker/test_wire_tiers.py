@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from wire_scenarios import SCENARIO
 
-from conformance.experiments.tiers.prepared import remote_files, tiered_broker
 from conformance.kafka.polling import Deadline
 from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import Operation
 from conformance.runs.wire_options import WireOptions
+from conformance.studies.tiers.prepared import remote_files, tiered_broker
 
 pytestmark = [pytest.mark.broker, pytest.mark.thorough]
 TIERED = {"remote.storage.enable": "true", "local.retention.bytes": 1, "retention.bytes": -1}

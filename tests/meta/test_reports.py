@@ -7,15 +7,15 @@ import re
 import pytest
 
 from conformance.clauses import load_clauses
-from conformance.experiments.start_damage import table
-from conformance.experiments.tiers import table as tiers_table
 from conformance.operations.trace_file import load_traces
 from conformance.runs.replay import find_trace
 from conformance.studies.index_corruption.study import markdown
 from conformance.studies.interleave import page as interleave_page
 from conformance.studies.power_loss import page as power_loss_page
 from conformance.studies.power_loss.study import POWER_LOSS
+from conformance.studies.start_damage.study import DAMAGE
 from conformance.studies.study import planted_page
+from conformance.studies.tiers.study import TIERS
 from tests.bench import brokers
 
 REPORTS = brokers.PAGE.parent
@@ -30,7 +30,7 @@ def test_the_page_of_brokers_is_written_from_its_results():
 def test_the_sums_of_the_page_of_corrupt_directories_are_those_of_its_rows():
     """`conformance damage --report DIR` writes it."""
     text = (REPORTS / "damage.md").read_text("utf-8")
-    assert table.markdown([]).partition("\n|")[0] in text
+    assert DAMAGE.page([], "").partition("\n|")[0] in text
     summary, rows = ([line.strip("| ").split(" | ") for line in part.splitlines()] for part in text.split("\n\n")[-2:])
     for column, (release, cases, dead, _, right) in enumerate(summary[2:], 2):
         cells = [row[column].strip("|") for row in rows[2:] if row[column:] and row[column].strip()]
@@ -44,7 +44,7 @@ def test_the_page_of_tiers_has_the_legend_of_its_template():
     """`conformance tiers --report DIR` writes it."""
     skipped = {"answer": "", "expected": ""}
     result = {"release": "4.3.1", "special": {}, "lookups": [0, 0], "skipped": skipped, "starts": []}
-    legend = tiers_table.markdown([result]).partition("\n|")[0]
+    legend = TIERS.page([result], "").partition("\n|")[0]
     assert legend in (REPORTS / "tiered.md").read_text("utf-8")
 
 

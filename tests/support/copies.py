@@ -11,9 +11,9 @@ import shutil
 import time
 from typing import NamedTuple
 
-from conformance.experiments.start_damage.observing import HOUR_MS, LOG_DIRS, TOPIC, _query, _UnchangedBroker, broker_at
 from conformance.kafka.broker import BrokerError
 from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.studies.start_damage.observing import HOUR_MS, LOG_DIRS, TOPIC, _query, _UnchangedBroker, broker_at
 from kidx.records import build_batch
 
 END, SHORT_END = 6, 4

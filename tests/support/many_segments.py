@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from conformance.experiments.tiers.prepared import tiered_broker
+from conformance.studies.tiers.prepared import tiered_broker
 from kidx.records import Codec, build_batch
 
 if TYPE_CHECKING:

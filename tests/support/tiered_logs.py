@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.experiments.golden.corpus import pack
-from conformance.experiments.tiers.prepared import tiered_broker
 from conformance.kafka.polling import Deadline
 from conformance.scratch import scratch_directory
+from conformance.studies.tiers.prepared import tiered_broker
 from kidx.records import build_batch
 from kidx.remote.metadata import TOPIC as METADATA
 from kidx.remote.metadata import SegmentState, read_metadata

@@ -6,21 +6,16 @@ of the corrupt files in the dialect of the release and predicts every result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import msgspec
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.events import Diverged, Measured, Result
 from conformance.report.markdown_escape import table
 from conformance.studies.index_corruption.cases import CASES, Case
-from conformance.studies.study import Request, Sameness, Study
+from conformance.studies.study import BrokerRelease, BrokerStudy, Request
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conformance.events import Event
-    from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Json
     from conformance.studies.index_corruption.experiment import CaseResult
 
@@ -39,21 +34,7 @@ producer gets. *Sealed*: an inactive segment. **Bold**: kidx had not predicted i
 """
 
 
-class Bench(NamedTuple):
-    """A release, whose broker is started when its cases are executed."""
-
-    release: str
-    progress: Progress | None
-
-
-class Batch(NamedTuple):
-    """Cases that share the starts of a broker, and the request."""
-
-    cases: tuple[Case, ...]
-    request: Request
-
-
-class IndexCorruption(Study[Bench, Batch, "CaseResult", Any]):
+class IndexCorruption(BrokerStudy["CaseResult"]):
     """Index files are corrupted while a broker is stopped; each result is compared with kidx's prediction."""
 
     name = "corrupt"
@@ -65,32 +46,14 @@ class IndexCorruption(Study[Bench, Batch, "CaseResult", Any]):
     Example: `conformance corrupt --kafka 2.4.1 --kafka 4.4.0 --report out/corrupt`
     """  # noqa: E501 -- the first line of the help is one line
     machines, takes = (MACHINE,), ("kafka", "broker", "report", "as_json", "quiet")
-    report, title, rows_name, implementation = "corrupt", "Index corruption", "cases", "broker"
+    report, title, rows_name = "corrupt", "Index corruption", "cases"
 
-    def open(
-        self, release: str, scratch: Path, progress: Progress | None = None, change: Callable[[Any], Any] | None = None
-    ) -> Bench:
-        return Bench(release, progress)
-
-    def cases(self, bench: Bench, request: Request) -> Iterator[Batch]:
-        yield Batch(CASES, request)
-
-    def look(self, bench: Bench, case: Batch) -> Iterator[CaseResult]:
+    def look(self, bench: BrokerRelease, case: Request) -> Iterator[CaseResult]:
         from conformance.kafka.broker import new_broker  # noqa: PLC0415 -- part of an extra
         from conformance.studies.index_corruption.experiment import run_corruption_cases  # noqa: PLC0415
 
-        with new_broker(bench.release, case.request.broker, progress=bench.progress) as running:
-            yield from run_corruption_cases(running, case.cases, case.request.show)
-
-    def sameness(self, seen: CaseResult) -> Sameness | None:
-        return None if seen.as_predicted else {"damage": seen.damage}
-
-    def row(self, release: str, seen: CaseResult, clause: str | None) -> Json:
-        told: Json = msgspec.to_builtins(seen)
-        return told
-
-    def wrong(self, row: Json) -> list[str | None]:
-        return [] if row["as_predicted"] else [None]
+        with new_broker(bench.release, case.broker, progress=bench.progress) as running:
+            yield from run_corruption_cases(running, CASES, case.show)
 
     def events(self, release: str, rows: Sequence[Json], seconds: float) -> Iterator[Event]:
         """Yield a divergence for each case that kidx did not predict, a metric, and the result."""
@@ -114,13 +77,6 @@ class IndexCorruption(Study[Bench, Batch, "CaseResult", Any]):
         yield Measured("hands on the files", release, not differing, details)
         lookups = sum(row["lookups"] for row in rows)
         yield Result(MACHINE, "broker", release, len(rows), lookups, seconds, len(differing), {}, {}, details)
-
-    def shown(self, release: str, rows: Sequence[Json]) -> Iterator[str]:
-        """Yield nothing, because :meth:`conclusion` has the results of all releases."""
-        yield from ()
-
-    def conclusion(self, rows: Sequence[Json]) -> str:
-        return markdown(rows)
 
     def page(self, rows: Sequence[Json], command: str) -> str:
         return markdown(rows)

@@ -13,16 +13,16 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.experiments.start_damage import corruptions as do
-from conformance.experiments.start_damage.observing import HOUR_MS, LOG_DIRS, NEIGHBOUR, NEIGHBOURS, Shutdown
 from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.studies.start_damage import corruptions as do
+from conformance.studies.start_damage.observing import HOUR_MS, LOG_DIRS, NEIGHBOUR, NEIGHBOURS, Shutdown
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from conformance.experiments.start_damage.corruptions import Damage, Site
+    from conformance.studies.start_damage.corruptions import Damage, Site
 
 _MARK: Final = ".kafka_cleanshutdown"
 _EPOCH_AT: Final = 12

@@ -8,14 +8,15 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.start_damage.cases import CASES, Case
-from conformance.experiments.start_damage.corruptions import Site, name_of
-from conformance.experiments.start_damage.observing import LAST_MS, LOG_DIRS, Prepared, observe, prepare
+import msgspec
+
 from conformance.scratch import scratch_directory
+from conformance.studies.start_damage.cases import CASES, Case
+from conformance.studies.start_damage.corruptions import Site, name_of
+from conformance.studies.start_damage.observing import LAST_MS, LOG_DIRS, Prepared, Shutdown, observe, prepare
 from kidx.errors import KidxError
 from kidx.records import file_batches
 from kidx.segment import file_name
@@ -27,7 +28,7 @@ from kidx.verify import verify_paths
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.experiments.start_damage.observing import Observed, Partition, Shutdown
+    from conformance.studies.start_damage.observing import Observed, Partition
     from kidx.startup import Start
 
 _FEW_PARTITIONS: Final = 4
@@ -36,28 +37,27 @@ _QUICK_PARTITIONS: Final = 16
 """Maximum number of partitions with which a broker still starts quickly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class StartResult(msgspec.Struct, frozen=True):
     """Prediction and result of one case.
 
     Attributes:
-        release: The release of the broker.
-        case: The case.
-        answer: The answer of ``kidx verify``: may the broker be started?
-        predicted: The predicted state of the broker, its log directories and the corrupt partition.
-        happened: The actual state, in the same format.
-        said: The first error in the broker's log if the broker did not start.
+        damage: case.
+        shutdown: the way in which the broker was stopped.
+        answer: answer of ``kidx verify``: may the broker be started?
+        predicted: predicted state of the broker, its log directories and the corrupt partition.
+        happened: actual state, in the same format.
+        said: first error in the broker's log if the broker did not start.
     """
 
-    release: str
-    case: Case
+    damage: str
+    shutdown: Shutdown
     answer: str
     predicted: str
     happened: str
     said: str = ""
 
     @property
-    def is_right(self) -> bool:
+    def as_predicted(self) -> bool:
         """True if the prediction was correct."""
         return self.predicted == self.happened
 
@@ -67,7 +67,7 @@ def try_starts(
     cases: Sequence[Case] = CASES,
     report: Callable[[str], None] = lambda _: None,
     predictor: Callable[..., Start | None] = predict,
-) -> list[Outcome]:
+) -> list[StartResult]:
     """Corrupt copies of a broker's directories, start the broker with each, and return predictions and results.
 
     Args:
@@ -89,9 +89,9 @@ class _Experiment:
     ) -> None:
         self.release, self.scratch, self.report, self.predictor = release, scratch, report, predictor
 
-    def run(self, cases: Sequence[Case]) -> list[Outcome]:
+    def run(self, cases: Sequence[Case]) -> list[StartResult]:
         sharing = [case for case in cases if not case.alone]
-        found: dict[Case, Outcome] = {}
+        found: dict[Case, StartResult] = {}
         rest = [case for case in cases if case.alone]
         prepared: Prepared | None = None
         most = 0
@@ -112,7 +112,7 @@ class _Experiment:
 
     def _together(
         self, prepared: Prepared, shutdown: Shutdown, cases: list[Case], *, alone: bool = False
-    ) -> tuple[dict[Case, Outcome], list[Case]]:
+    ) -> tuple[dict[Case, StartResult], list[Case]]:
         """Try cases that share a start; ``alone`` is True if there is only one.
 
         Returns:
@@ -138,9 +138,9 @@ class _Experiment:
         to_observe = range(_FEW_PARTITIONS) if alone else [_number(site) for site in sites.values()]
         observed = observe(self.release, root, to_observe, LAST_MS[shutdown] + 1000)
         outcomes = {
-            case: Outcome(
-                self.release,
-                case,
+            case: StartResult(
+                case.name,
+                case.shutdown,
                 start.answer,
                 _predicted(start, site, before[case]),
                 _happened(observed, observed.partitions[_number(site)], site, before[case]),
@@ -148,7 +148,7 @@ class _Experiment:
             )
             for case, site in sites.items()
         }
-        right = sum(outcome.is_right for outcome in outcomes.values())
+        right = sum(outcome.as_predicted for outcome in outcomes.values())
         what = str(next(iter(sites))) if alone else f"{shutdown}, {len(sites)} partitions"
         self.report(f"{self.release}: {what}: {right} of {len(outcomes)} as predicted")
         return outcomes, dangerous

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from conformance.kafka.client import Client
 
-RELEASES: Final = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
-"""The last release of each series from 3.9 on."""
-
 _INTERVAL_MS: Final = 500
 _STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 
@@ -35,7 +32,7 @@ def tiered_broker(release: str, directory: Path, config: Mapping[str, object] | 
     """Return a broker with a remote tier in ``directory/remote``, not started.
 
     Args:
-        release: One of :data:`RELEASES`.
+        release: One of :attr:`conformance.studies.tiers.study.Tiers.releases`.
         directory: The directory of the broker and of both tiers.
         config: More properties of the broker.
 

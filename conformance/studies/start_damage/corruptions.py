@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import google_crc32c
 
-from conformance.experiments.start_damage.observing import LOG_DIRS, TOPIC
+from conformance.studies.start_damage.observing import LOG_DIRS, TOPIC
 from kidx.records import file_batches
 from kidx.segment import file_name
 

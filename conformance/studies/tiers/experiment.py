@@ -9,10 +9,22 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
-from conformance.experiments.tiers.prepared import (
+import msgspec
+
+from conformance.kafka.broker import BrokerError
+from conformance.kafka.client import PartitionQuery
+from conformance.kafka.polling import Deadline
+from conformance.lockstep.scopes.wire import WireLockstep
+from conformance.machines.wire import WireMachine
+from conformance.runs.chunks import run_chunk
+from conformance.runs.profiles import PROFILES
+from conformance.runs.server_run import CHUNK
+from conformance.runs.wire_options import WireOptions
+from conformance.scratch import scratch_directory
+from conformance.studies.tiers.prepared import (
     CASES,
     LOCAL_START,
     LOCAL_VERSION,
@@ -26,16 +38,6 @@ from conformance.experiments.tiers.prepared import (
     remote_files,
     tiered_broker,
 )
-from conformance.kafka.broker import BrokerError
-from conformance.kafka.client import PartitionQuery
-from conformance.kafka.polling import Deadline
-from conformance.lockstep.scopes.wire import WireLockstep
-from conformance.machines.wire import WireMachine
-from conformance.runs.chunks import run_chunk
-from conformance.runs.profiles import PROFILES
-from conformance.runs.server_run import CHUNK
-from conformance.runs.wire_options import WireOptions
-from conformance.scratch import scratch_directory
 from kidx.startup import predict
 from kidx.verify import verify_paths
 
@@ -59,50 +61,55 @@ _HIGHEST_REMOTE: Final = -5
 """Target of the highest offset in the remote tier."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class CacheStart(msgspec.Struct, frozen=True):
     """Result of the start after a corruption.
 
     Attributes:
-        release: The release of the broker.
-        case: The corruption.
+        damage: case.
         predicted: The prediction of ``kidx verify``: ``"starts"`` or ``"does not start"``.
         happened: The broker's behaviour, with the same values.
         answers: The number of correct lookups by time, their total, and the first incorrect one.
         error: The line of the broker's log that explains why it did not start.
+        as_predicted: True if the prediction was correct.
     """
 
-    release: str
-    case: Case
+    damage: str
     predicted: str
     happened: str
     answers: str = ""
     error: str = ""
+    as_predicted: bool = False
 
-    @property
-    def is_right(self) -> bool:
-        """True if the prediction was correct."""
-        return self.predicted == self.happened
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "as_predicted", self.predicted == self.happened)
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Skipped(msgspec.Struct, frozen=True):
+    """Response to a lookup whose record is in a later remote segment than the first candidate, and the record."""
+
+    answer: str
+    expected: str
+
+
+class Tried(msgspec.Struct, frozen=True):
     """Results of one release.
 
     Attributes:
-        release: The release of the broker.
         special: The response to each special target: offset and timestamp, or the error.
         lookups: The number of correct lookups by time across tiers, and their total.
-        skipped: The response to a lookup whose record is in a later remote segment than the first candidate, and the
-            record.
-        outcomes: One result for each case.
+        skipped: The response of a lookup that skips a segment.
+        starts: One result for each case.
     """
 
-    release: str
-    special: dict[int, str]
+    special: dict[str, str]
     lookups: tuple[int, int]
-    skipped: tuple[str, str]
-    outcomes: list[Outcome]
+    skipped: Skipped
+    starts: list[CacheStart]
+
+    @property
+    def as_predicted(self) -> bool:
+        """True if every prediction was correct."""
+        return all(start.as_predicted for start in self.starts)
 
 
 def try_release(
@@ -113,7 +120,7 @@ def try_release(
     """Start a broker with tiers, query it for offsets, and start it after each corruption.
 
     Args:
-        release: One of the releases of :mod:`conformance.experiments.tiers.prepared`.
+        release: One of the releases of the study.
         cases: The corruptions to try.
         report: A callback that receives a line of text for each start.
 
@@ -126,32 +133,32 @@ def try_release(
         prepared = prepare(release, directory)
         shutil.copytree(directory, original)
         special, lookups, skipped = _query_offsets(release, prepared)
-        outcomes = []
+        starts = list[CacheStart]()
         for case in cases:
             shutil.rmtree(directory)
             shutil.copytree(original, directory)
-            outcomes.append(_try(release, prepared, case))
-            report(f"{release}: {case.name}: {outcomes[-1].happened}")
-        return Tried(release, special, lookups, skipped, outcomes)
+            starts.append(_try(release, prepared, case))
+            report(f"{release}: {case.name}: {starts[-1].happened}")
+        return Tried(special, lookups, skipped, starts)
 
 
-def _query_offsets(release: str, prepared: Prepared) -> tuple[dict[int, str], tuple[int, int], tuple[str, str]]:
+def _query_offsets(release: str, prepared: Prepared) -> tuple[dict[str, str], tuple[int, int], Skipped]:
     broker = tiered_broker(release, prepared.directory)
     with broker:
         with broker.connect() as client:
             _await_tiers(client)
-            special = {target: _special(client, target, version) for target, version in _SPECIAL.items()}
+            special = {str(target): _special(client, target, version) for target, version in _SPECIAL.items()}
             right, total, _ = _lookups(client, prepared)
             # The largest timestamps of the first remote segment are below the log start; a later one has the record.
             target = prepared.records[PLAIN][len(prepared.records[PLAIN]) // 2].timestamp
             expected = prepared.expected(SKIPPED, target)
-            skipped = _text(_lookup(client, SKIPPED, target)), _text(expected)
+            skipped = Skipped(_text(_lookup(client, SKIPPED, target)), _text(expected))
         broker.stop()
         broker.close(keep=True)
     return special, (right, total), skipped
 
 
-def _try(release: str, prepared: Prepared, case: Case) -> Outcome:
+def _try(release: str, prepared: Prepared, case: Case) -> CacheStart:
     directory = prepared.directory
     if case.corrupt is not None:
         case.corrupt(directory)
@@ -163,12 +170,12 @@ def _try(release: str, prepared: Prepared, case: Case) -> Outcome:
         try:
             broker.start()
         except BrokerError:
-            return Outcome(release, case, predicted, "does not start", error=_reason(broker.output))
+            return CacheStart(case.name, predicted, "does not start", error=_reason(broker.output))
         with broker.connect() as client:
             _await_tiers(client)
             right, total, wrong = _lookups(client, prepared)
         answers = f"{right} of {total}" + (f", {wrong}" if wrong else "")
-        return Outcome(release, case, predicted, "starts", answers)
+        return CacheStart(case.name, predicted, "starts", answers)
     finally:
         broker.kill()
         broker.close(keep=True)
@@ -258,11 +265,10 @@ _PATIENT: Final = {"broker.session.timeout.ms": 600_000}
 """Settings of a broker that is not restarted: however busy the machine is, the broker is not fenced."""
 
 
-class AnswerCounts(NamedTuple):
+class AnswerCounts(msgspec.Struct, frozen=True):
     """Numbers of compared responses and of divergences for one release.
 
     Attributes:
-        release: The release of the broker.
         seed: The seed of the first topic.
         topics: The number of topics.
         steps: The number of steps.
@@ -270,22 +276,22 @@ class AnswerCounts(NamedTuple):
         segments: The number of remote segments that the topics had.
         divergences: The signatures of divergences, which nothing explains, each with its number.
         seconds: The time in seconds.
+        wanted: The requested number of responses.
     """
 
-    release: str
     seed: int
     topics: int
     steps: int
     answers: int
     segments: int
     divergences: dict[str, int]
-    seconds: float
+    seconds: int
+    wanted: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts without the release."""
-        counts = self._asdict()
-        del counts["release"]
-        return counts | {"seconds": round(self.seconds)}
+    @property
+    def as_predicted(self) -> bool:
+        """True if nothing diverges."""
+        return not self.divergences
 
 
 class TieredLockstep(WireLockstep):
@@ -330,7 +336,7 @@ def answer_release(
     """Compare the responses of a broker until enough of them were given across tiers, or the time is over.
 
     Args:
-        release: One of the releases of :mod:`conformance.experiments.tiers.prepared`.
+        release: One of the releases of the study.
         answers: The number of responses across tiers.
         seed: The seed of the first topic.
         report: A callback that receives a line of text after each few topics.
@@ -362,12 +368,12 @@ def answer_release(
         # A clean stop of 3.9 waits until the deletion of the topics is noted in a topic that it no longer serves.
         kafka.kill()
     return AnswerCounts(
-        release,
         seed,
         counts.topics,
         counts.steps,
         counts.answers,
         len(lockstep.segments),
         {f"{clause}: {shape}": counts.occurrences[clause, shape] for clause, shape in lockstep.differences},
-        time.monotonic() - started,
+        round(time.monotonic() - started),
+        answers,
     )
