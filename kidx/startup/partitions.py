@@ -461,7 +461,8 @@ class Copies:
                 "empties this copy, which follows it"
             )
             remedy = f"mv {shell_word(future)} {shell_word(future.parent / f'{place[0]}-{place[1]}')}"
-            if self._made_in(assigned) == future.parent:
+            is_known = place in self._assigned or not any(self._ids.values())  # else the assignment decides
+            if is_known and self._made_in(assigned) == future.parent:
                 why = f"the start makes an empty {name} next to it, and cannot rename it to that name"
                 found.offline.setdefault(future.parent, Remark(future, f"{why} (DirectoryNotEmptyException)", remedy))
             found.partitions.append(self._lost(future, None, reason, remedy))

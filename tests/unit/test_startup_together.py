@@ -318,3 +318,13 @@ def test_a_copy_whose_partition_is_made_next_to_it_takes_its_log_directory_offli
 def test_before_3_2_1_a_log_whose_topic_id_cannot_be_read_ends_the_broker(early):
     (early[1] / "orders-1" / "partition.metadata").write_text(f"version: 7\ntopic_id: {ID}")
     assert (start(*early, release="3.2.1").starts, start(*early, release="3.2.0").starts) == (True, False)
+
+
+def test_without_the_metadata_no_place_of_a_missing_partition_is_known(disks):
+    data, _ = disks
+    shutil.rmtree(data / "__cluster_metadata-0")
+    (data / "orders-0").rename(data / FUTURE)
+    assert not start(data).offline
+    for directory in disks:  # without ids of log directories, the broker makes it where the fewest logs are
+        (directory / "meta.properties").write_text(PROPERTIES)
+    assert start(data, release=BEFORE).fatal[0].path == data / FUTURE
