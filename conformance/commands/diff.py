@@ -39,10 +39,9 @@ from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, Hang, exit_process, watch_steps
 from conformance.operations import Json
 from conformance.report.console import sanitizing
-from conformance.report.ndjson import NdjsonWriter
+from conformance.report.stream import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
-from conformance.runs.hang_report import HangReport, report_hang
-from conformance.runs.hangs import step_limit
+from conformance.runs.hangs import HangReport, report_hang, step_limit
 from conformance.runs.reproducers import write_text
 from conformance.runs.shrinking import SHRINK_SECONDS
 

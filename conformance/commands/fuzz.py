@@ -31,7 +31,7 @@ from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
-from conformance.runs.hang_report import exit_on_hang
+from conformance.runs.hangs import exit_on_hang
 from conformance.runs.shrinking import SHRINK_SECONDS
 from conformance.verdict import VERDICT_LABELS, combined
 

@@ -26,8 +26,7 @@ from conformance.commands.options import (
 from conformance.experiments.mutation.choices import judge_all
 from conformance.experiments.mutation.measuring import MAX_EXAMPLES, MutantScore, chosen_mutants, figures_to, measure
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
-from conformance.runs.hang_report import report_hang
-from conformance.runs.hangs import WorkerHangError
+from conformance.runs.hangs import WorkerHangError, report_hang
 from conformance.runs.profiles import PROFILES
 from conformance.runs.shrinking import SHRINK_SECONDS
 from conformance.verdict import Comparison

@@ -18,8 +18,8 @@ from conformance.commands.options import AllowIncompleteOption, JsonOption, Rele
 from conformance.errors import ToolError
 from conformance.implementations.forms import form_of
 from conformance.kafka.progress import show_progress
+from conformance.runs.plan import usable_cpus
 from conformance.runs.reproducers import write_text
-from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
 from conformance.studies.mutants.engine import EXAMPLES, KafkaTests, Recording
 from conformance.studies.mutants.page import page, shown

@@ -30,7 +30,7 @@ from kidx.dialect import DIALECTS, PUBLISHED, version_of
 from kidx.printable import printable_lines
 
 if TYPE_CHECKING:
-    from conformance.runs.hang_report import HangReport
+    from conformance.runs.hangs import HangReport
 
 PANEL_RUN, PANEL_VERDICT, PANEL_BROKER, PANEL_OUTPUT = (
     "Selection",

@@ -56,9 +56,8 @@ from conformance.implementations.spec import build_of, parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process
-from conformance.report.ndjson import NdjsonWriter
+from conformance.report.stream import CombinedSink, NdjsonWriter
 from conformance.report.terminal import TerminalWriter
-from conformance.report.together import CombinedSink
 from conformance.runs.completeness import compared_in
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import Plan, run

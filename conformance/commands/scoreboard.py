@@ -100,7 +100,7 @@ def scoreboard_command(
     if as_json:
         typer.echo(json.dumps(_document(board)))
     elif not texts:
-        from conformance.report.scoreboard.markdown import markdown as summary  # noqa: PLC0415
+        from conformance.report.scoreboard.pages import markdown as summary  # noqa: PLC0415
 
         plain_console().print(summary(board), markup=False, highlight=False, soft_wrap=True, end="")
     elif not quiet:

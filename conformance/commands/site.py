@@ -15,7 +15,7 @@ from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.operations.trace_file import load_traces
 from conformance.report.stream import read_streams
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 
 if TYPE_CHECKING:
     from conformance.report.stream import Stream
@@ -107,8 +107,8 @@ def _results(directory: Path, history: Path, streams: list[Stream]) -> dict[Path
     from conformance.experiments.results import history as past  # noqa: PLC0415 -- imports jinja2, which takes time
     from conformance.experiments.results.pages import badges, baseline_page, results_page  # noqa: PLC0415
     from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415
-    from conformance.report.drop import drop_page  # noqa: PLC0415
-    from conformance.report.scoreboard.html import html  # noqa: PLC0415
+    from conformance.report.html import drop_page  # noqa: PLC0415
+    from conformance.report.scoreboard.pages import html  # noqa: PLC0415
 
     board = board_of([Source("", streams)])
     editions = past.load_history(history)

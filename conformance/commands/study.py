@@ -39,11 +39,11 @@ from conformance.events import Event, Result, RunFinished, RunStarted
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.operations import Json
-from conformance.report.ndjson import NdjsonWriter
-from conformance.runs.hang_report import exit_on_hang
+from conformance.report.stream import NdjsonWriter
+from conformance.runs.hangs import exit_on_hang
+from conformance.runs.plan import usable_cpus
 from conformance.runs.reproducers import write_text
 from conformance.runs.shrinking import SHRINK_SECONDS
-from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
 from conformance.studies.study import Request, Study, load, planted_page, search_releases
 from conformance.verdict import Comparison, combined

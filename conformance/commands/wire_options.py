@@ -10,8 +10,8 @@ import typer
 
 from conformance.errors import ToolError
 from conformance.implementations.forms import machine_of
+from conformance.implementations.wire.broker import NEEDED
 from conformance.implementations.wire.endpoint import words_of
-from conformance.implementations.wire.features import NEEDED
 
 if TYPE_CHECKING:
     from conformance.runs.wire_options import WireOptions

@@ -67,7 +67,7 @@ class CacheMachine(FilesMachine):
         """See the base class; a third-party library of Java classes may have a fork of the cache."""
         form, words = parse_spec(specification)
         if form == "subject" and load_subject(words[0]).driven == "jvm" and not why_not_driven(cls.kind, release):
-            from conformance.implementations.jvm.fluss_cache import fork_of  # noqa: PLC0415 -- needs an extra
+            from conformance.implementations.jvm.cache import fork_of  # noqa: PLC0415 -- needs an extra
 
             return fork_of(words[0], release, progress)
         return super().subject(specification, release, progress)

@@ -27,8 +27,7 @@ from conformance.implementations.process import ProcessIndex
 from conformance.implementations.python.objects import load_factory
 from conformance.implementations.spec import parse_spec
 from conformance.report.divergence import contradicted_first, format_divergence
-from conformance.report.ndjson import NAME, NdjsonWriter
-from conformance.report.stream import read_stream
+from conformance.report.stream import NAME, NdjsonWriter, read_stream
 from conformance.runs.completeness import compared_in
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import parse_seed

@@ -16,8 +16,7 @@ from conformance.clauses import load_clauses
 from conformance.implementations.forms import is_server, machine_of
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep.generator_coverage import is_coverage
-from conformance.report.failures import describe_failures
-from conformance.report.time_limit import stopped_by_time
+from conformance.report.remarks import describe_failures, stopped_by_time
 from conformance.runs.completeness import compared_in
 
 if TYPE_CHECKING:

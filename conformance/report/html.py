@@ -3,6 +3,8 @@
 This module provides the content and ``templates/`` the design: ``report.html.j2`` includes ``report.css`` and
 ``report.js`` after the parts shared with the page of ``kidx verify``. The page is readable without scripts: they only
 filter and copy.
+
+Another page displays an ``events.ndjson`` file dropped on it. It is one file, too, and loads and sends nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.attribution.tables import machines_of
 from conformance.clauses import load_chapters, load_clauses
+from conformance.events import FORMAT, READABLE
 from conformance.report.combined import VERDICTS_BY_SEVERITY, CombinedReport, Place
 from conformance.report.divergence import format_divergence
 from conformance.report.markdown import VERDICT_SYMBOLS, headline
@@ -191,4 +194,19 @@ def html(report: CombinedReport) -> str:
         meanings=VERDICT_LEGEND,
         labels=VERDICT_LABELS,
         headline=headline,
+    )
+
+
+def drop_page() -> str:
+    """Return the HTML page."""
+    return render(
+        "drop.html.j2",
+        styles=["report.css", "drop.css"],
+        scripts=["drop.js"],
+        format=FORMAT,
+        versions=list(READABLE),
+        verdicts=list(VERDICTS_BY_SEVERITY),
+        labels=dict(VERDICT_LABELS),
+        signs=VERDICT_SYMBOLS,
+        meanings=VERDICT_LEGEND,
     )

@@ -1,22 +1,67 @@
-"""Reader of ``events.ndjson``: the events of a run, even if the run was cut off."""
+"""Event stream of a run in a file: one JSON object per line, header first, footer last.
+
+The reader returns the events even if the run was cut off. An event may have several writers; an error of one does not
+affect the others.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from conformance.errors import ToolError
 from conformance.events import FORMAT, READABLE, Diverged, Measured, Replayed, Result, RunFinished, RunStarted
 from conformance.events import event_from_json as event_of
 from conformance.implementations.forms import is_server
-from conformance.report.ndjson import NAME
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from conformance.events import Event
+    from conformance.events import Event, Sink
+
+NAME = "events.ndjson"
+
+
+class NdjsonWriter:
+    """Writer of ``events.ndjson`` in a directory, with one line per event, written immediately.
+
+    Raises:
+        ToolError: the directory cannot be written.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / NAME
+        if directory.exists() and not directory.is_dir():
+            raise ToolError(f"cannot write the report: {directory} is not a directory")
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise ToolError(f"cannot write the report {self.path}: {error.strerror or error}") from error
+
+    def __call__(self, event: Event) -> None:
+        """Write one event.
+
+        Raises:
+            ToolError: the event cannot be written, e.g. because the disk is full.
+        """
+        try:
+            self._file.write(json.dumps(event.to_json(), separators=(",", ":")) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise ToolError(f"cannot write the report {self.path}: {error.strerror or error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        # close() retries a line that did not fit on the disk; the error has already been raised.
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 class StreamError(ToolError):
@@ -142,3 +187,42 @@ def _object(line: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError(f"{line:.40} is not an object")  # noqa: TRY004 -- as json.loads
     return document
+
+
+class CombinedSink:
+    """Sink that passes every event to several writers.
+
+    Args:
+        sinks: the writers.
+
+    Attributes:
+        failures: error messages of the writers, each once.
+    """
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = sinks
+        self.failures: list[str] = []
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event to every writer."""
+        for sink in self._sinks:
+            try:
+                sink(event)
+            except BrokenPipeError:
+                raise  # the reader of standard output has gone
+            except ToolError as error:
+                self._note(str(error))
+            except Exception as error:  # noqa: BLE001 -- the other writers and events continue after any error
+                self._note(f"{type(sink).__name__} could not write {_label(event)}: {quoted(repr(error))}")
+
+    def _note(self, line: str) -> None:
+        if line not in self.failures:
+            self.failures.append(line)
+
+
+def _label(event: Event) -> str:
+    """Return a label of an event; for a divergence, enough to find it in the other reports."""
+    if not isinstance(event, Diverged):
+        return f"the event {type(event).__name__}"
+    clauses = ", ".join(clause for clause, _, _ in event.requirements) or "no clause"
+    return f"the divergence of {event.failure['participant']} ({clauses}) after {' '.join(event.steps[-1:])}"

@@ -10,8 +10,7 @@ from rich.table import Table
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
 from conformance.report.console import escape_for_console, in_lines, sanitizing
 from conformance.report.divergence import format_divergence
-from conformance.report.failures import describe_failures
-from conformance.report.tolerated import in_few_words, tolerated
+from conformance.report.remarks import describe_failures, in_few_words, tolerated
 from conformance.runs import broker_table
 from conformance.runs.completeness import clauses_compared, compared_in
 from conformance.runs.seeds import format_seed

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.process.line_process import WAITED
-from conformance.runs.divergences.buckets import Buckets
-from conformance.runs.divergences.signatures import signature_of
+from conformance.runs.divergences.signatures import Buckets, signature_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence

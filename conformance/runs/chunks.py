@@ -6,8 +6,7 @@ Several chunks form a round, after which the run reports its progress.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hypothesis import seed as seeded
 from hypothesis import settings
@@ -16,6 +15,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.errors import ToolError
 from conformance.runs.determinism import without_local_constants
 from conformance.runs.profiles import round_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 
 SEED_OF_ROUND: Final = 1_000_003
 SEED_OF_CHUNK: Final = 7_919

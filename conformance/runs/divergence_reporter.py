@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.lockstep.divergence import DivergenceError, decide
 from conformance.runs.divergence_event import divergence_event, in_one_line
-from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.divergences.root_causes import MinimizedDivergence, are_twins, group_by_root_cause
-from conformance.runs.divergences.signatures import signature_detail, signature_of
+from conformance.runs.divergences.signatures import Buckets, signature_detail, signature_of
 from conformance.runs.replay import replay_operations
-from conformance.runs.shrinking.deletions import is_valid_sequence
 from conformance.runs.shrinking.divergence import shrink_divergence
+from conformance.runs.shrinking.reductions import is_valid_sequence
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

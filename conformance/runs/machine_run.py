@@ -3,22 +3,26 @@
 A divergence does not end the run: it is recorded, and the participant continues with the next step if its state and its
 files are right, and otherwise with the next example. The examples of a seed are therefore the same for all
 implementations, and one divergence does not hide the others.
+
+Schedule for programs: programs for releases with the same rules take turns in executing examples.
+
+A program that is connected by a pipe runs once per release, and pipes take nearly all of a run's time. The expected
+behaviour of a program depends only on the rules of its release. A generated example is therefore executed by one of the
+programs with the same rules, and the next example by the next program. All programs execute regression traces.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.clauses import load_clauses
 from conformance.clauses.machines import driven_releases
 from conformance.errors import NotDrivenError
-from conformance.implementations.forms import is_server
+from conformance.implementations.forms import is_program, is_server
 from conformance.lockstep.divergence import Decision, can_continue
 from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
@@ -26,11 +30,12 @@ from conformance.runs.chunk_result import FAILURES, REGRESSION_TRACES, ChunkResu
 from conformance.runs.chunks import CHUNK, Chunk, run_chunk
 from conformance.runs.divergences.signatures import signature_detail, signature_of
 from conformance.runs.gc_tuning import infrequent_gc
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay_operations
-from conformance.runs.turns import TurnOrder
+from conformance.runs.replay import load_regression_traces, replay_operations
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
     from conformance.expectations import ExpectationTracker
     from conformance.implementations.protocol import Implementation
     from conformance.kafka.jar_fetch import Progress
@@ -40,6 +45,31 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
     from conformance.operations.trace import Trace
     from conformance.runs.plan import Plan
+
+
+class TurnOrder:
+    """Order in which programs take turns to execute examples.
+
+    Args:
+        subjects: The ``-i`` argument and the participant of each.
+        rules: A function that returns equal keys for releases that behave alike.
+    """
+
+    def __init__(self, subjects: Iterable[tuple[str, Implementation]], rules: Callable[[str], Hashable]) -> None:
+        alike: dict[Hashable, list[str]] = {}
+        for specification, subject in subjects:
+            if is_program(specification):
+                alike.setdefault((specification, rules(subject.release)), []).append(subject.name)
+        self._alike = [names for names in alike.values() if len(names) > 1]
+        self._partners = {name: len(names) for names in self._alike for name in names}
+
+    def waiting(self, number: int) -> set[str]:
+        """Return the names of the programs that do not execute the example with this number."""
+        return {name for names in self._alike for place, name in enumerate(names) if place != number % len(names)}
+
+    def partners(self, name: str) -> int:
+        """Return the number of programs that take turns with a participant, including itself."""
+        return self._partners.get(name, 1)
 
 
 @contextmanager

@@ -1,18 +1,26 @@
-"""Plan of a run: the implementations and releases to test, the number of examples, and the treatment of divergences."""
+"""Plan of a run: the implementations and releases to test, the number of examples, and the treatment of divergences.
+
+The size of the run determines the default number of worker processes.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from conformance.clauses.machines import MACHINES
+from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.operations.effects import Effect
 from conformance.operations.operation import operations_of
 from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from conformance.kafka.broker import Choice
     from conformance.operations.trace import Trace
     from conformance.runs.external_broker import ExternalBrokerAddress
@@ -114,3 +122,28 @@ class Plan:
             words += ["--start-command", self.wire.start_command] if self.wire.start_command else []
             words += [word for each in self.wire.topic_config for word in ("--topic-config", each)]
         return shlex.join(words)
+
+
+_CHECKS_PER_WORKER: Final = 60_000
+"""The number of checks (steps times participants) that justify one more process with a start of Python and Java."""
+
+
+def usable_cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def extra_workers_for(plan: Plan, machines: Sequence[str]) -> int:
+    """Return the number of worker processes in addition to the current one.
+
+    Args:
+        plan: The plan; its ``jobs`` takes precedence.
+        machines: The machines of the run.
+    """
+    if plan.jobs is not None or not machines:
+        return (plan.jobs or 1) - 1 if machines else 0
+    # The fewer examples of a machine with slow steps take as long as all examples of another machine.
+    full_examples = sum(plan.examples_of(name) / MACHINES[name].examples_factor for name in machines)
+    participants = len(plan.releases) * len([name for name in plan.implementations if not is_server(name)])
+    checks = full_examples * plan.profile.steps * participants
+    return max(0, min(usable_cpus() - 1, int(checks // _CHECKS_PER_WORKER)))

@@ -1,20 +1,21 @@
 """Run of a machine that tests one server, compared with one release after the other.
 
 Each topic and each stop of a broker takes seconds. A profile therefore has separate numbers of examples for these
-machines.
-Hypothesis only generates operations; the recorded operations are shrunk.
+machines, and its own way of running. Hypothesis only generates operations; the recorded operations are shrunk.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from conformance.attribution.tables import clauses_for
 from conformance.clauses.editions import counted_clauses
+from conformance.clauses.machines import SERVER_MACHINES
 from conformance.events import Progressed, Result
+from conformance.implementations.forms import machine_of
 from conformance.runs import broker_table
 from conformance.runs.chunks import run_chunk
 from conformance.runs.divergence_event import divergence_event
@@ -23,7 +24,7 @@ from conformance.runs.shrinking.divergence import with_shrink_status
 from conformance.runs.verdicts import verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from conformance.events import Diverged, Sink
     from conformance.expectations import ExpectationTracker
@@ -217,4 +218,23 @@ def run_server(kind: type[ServerRun], plan: Plan, name: str, context: ServerRunC
         context.sink(result)
         for row in broker_table.measured(result):
             context.sink(row)
+    return results
+
+
+_RUNS: Final = {"broker": "conformance.runs.broker:BrokerRun", "wire": "conformance.runs.wire:WireRun"}
+"""The run of each machine, by its path: its module needs an extra."""
+
+
+def run_servers(plan: Plan, context: ServerRunContext) -> list[Result]:
+    """Run the servers among the implementations of a plan, machine by machine."""
+    if plan.attachment is not None:
+        from conformance.runs.external_broker import check_external_broker  # noqa: PLC0415 -- part of an extra
+
+        return [check_external_broker(plan.attachment, plan.releases[-1], context.sink, context.progress)]
+    results: list[Result] = []
+    for machine in SERVER_MACHINES:
+        names = [name for name in plan.implementations if machine_of(name) == machine]
+        if names and machine in plan.machines:
+            kind = resolve_name(_RUNS[machine])
+            results += (result for name in names for result in run_server(kind, plan, name, context))
     return results

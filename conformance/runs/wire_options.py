@@ -19,7 +19,7 @@ class WireOptions:
 
     Attributes:
         command_config: The configuration file of Kafka's tools, for TLS and SASL.
-        without: The features that the run skips, of :data:`conformance.implementations.wire.features.NEEDED`.
+        without: The features that the run skips, of :data:`conformance.implementations.wire.broker.NEEDED`.
         limit: The timeout of a response in seconds; None for the client's own.
         start_command: A command that starts the broker, which is then also stopped and killed; empty for a running
             broker.

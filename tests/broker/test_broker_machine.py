@@ -27,8 +27,7 @@ from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFail
 from conformance.lockstep.scopes.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
-from conformance.runs.broker import BrokerRun
-from conformance.runs.kill_cycles import kill_cycles
+from conformance.runs.broker import BrokerRun, kill_cycles
 from conformance.runs.profiles import ServerBudget
 from conformance.runs.replay import replay
 from conformance.strategies.broker import settings

@@ -7,8 +7,7 @@ from rust_builds import COMPILED
 
 from conformance.expectations import load_expectations
 from conformance.runs.divergences.signatures import signature_detail, signature_of
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay
+from conformance.runs.replay import load_regression_traces, replay
 
 pytestmark = [
     pytest.mark.cargo,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from readability import UNREADABLE
 
-from conformance.report.drop import drop_page
+from conformance.report.html import drop_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 

@@ -14,7 +14,7 @@ import typer
 from conformance.clauses import LEVELS
 from conformance.clauses.machines import FILE_MACHINES
 from conformance.cli import app
-from conformance.implementations.wire.features import NEEDED
+from conformance.implementations.wire.broker import NEEDED
 from conformance.kafka.releases import newest
 from conformance.runs.profiles import PROFILES
 

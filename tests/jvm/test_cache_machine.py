@@ -14,8 +14,7 @@ from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
 from conformance.machines.cache import CacheLockstep, CacheMachine
 from conformance.operations import Operation
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay_operations
+from conformance.runs.replay import load_regression_traces, replay_operations
 from kidx.dialect import dialect_of
 
 pytestmark = pytest.mark.jvm

@@ -12,7 +12,7 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.cleaned import CleanedMachine
 from conformance.operations import Operation
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 
 pytestmark = pytest.mark.jvm
 

@@ -15,8 +15,7 @@ from conformance.machines.offset import OffsetMachine
 from conformance.operations import Operation, State
 from conformance.operations.state_diff import differing_fields, with_fields_of
 from conformance.operations.trace import Trace
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay
+from conformance.runs.replay import load_regression_traces, replay
 from kidx import OffsetIndex
 
 OPEN = Operation("open", ("offset", "0.index", 0, 64, True))

@@ -9,7 +9,7 @@ import pytest
 from conformance.errors import NotDrivenError
 from conformance.events import Diverged, RunFinished
 from conformance.implementations.forms import is_server
-from conformance.implementations.jvm.fluss_cache import FlussCache
+from conformance.implementations.jvm.cache import FlussCache
 from conformance.machines.cache import CacheMachine
 from conformance.operations import Operation
 from conformance.operations.trace import Trace

@@ -16,7 +16,7 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import Operation
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from conformance.runs.shrinking import shrink
 
 pytestmark = pytest.mark.jvm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from kidx.dialect import dialect_of
 
 pytestmark = pytest.mark.jvm

@@ -13,7 +13,7 @@ from conformance.implementations.jvm.driver import compile_java
 from conformance.kafka.jar_fetch import class_path, tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from conformance.runs.reproducers import write_reproducer
 
 pytestmark = pytest.mark.jvm

@@ -11,7 +11,7 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from conformance.scratch import scratch_directory
 from kidx.records import build_batch
 from kidx.segment import LogSegment

@@ -13,8 +13,7 @@ from conformance.kafka.releases import RELEASES as LOCKED
 from conformance.lockstep import DivergenceError
 from conformance.machines.tiered import TieredLockstep, TieredMachine
 from conformance.operations import Operation
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay_operations
+from conformance.runs.replay import load_regression_traces, replay_operations
 from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm

@@ -17,7 +17,7 @@ from conformance.implementations.jvm.tiered import tiered_jars
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from conformance.runs.reproducers import write_reproducer
 from conformance.studies.power_loss import trace as power_loss
 from conformance.studies.power_loss.checking import Checker

@@ -18,12 +18,12 @@ from conformance.lockstep.generator_coverage import EXAMPLES, measured, missed_r
 from conformance.operations import Operation
 from conformance.runs import verdicts
 from conformance.runs.chunk_result import ChunkResult
-from conformance.runs.example_loop import run_examples
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from conformance.runs.runner import run as carry_out
+from conformance.runs.runner import run_examples
 from conformance.runs.verdicts import coverage_of, missing_coverage
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from thorough_params import thorough_param
 
 from conformance.experiments.mutation.historical import load_bugs
 from conformance.experiments.mutation.measuring import search_kill
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 
 LONG = {"KAFKA-748": 6, "KAFKA-5752": 6, "KAFKA-6388": 7, "KAFKA-15401": 7}
 """Bugs whose finding from seed 0 needs more than five operations.

@@ -11,8 +11,7 @@ from conformance.events import Replayed
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.kafka.releases import RELEASES
 from conformance.machines import MACHINES
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay, replay_operations
+from conformance.runs.replay import load_regression_traces, replay, replay_operations
 
 KINDS = ("offset", "time", "transaction")
 

@@ -18,9 +18,8 @@ from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.runs.replay import replay_operations
 from conformance.runs.shrinking import shrink
-from conformance.runs.shrinking.arguments import cost
-from conformance.runs.shrinking.deletions import is_valid_sequence
 from conformance.runs.shrinking.divergence import is_same, shrink_divergence
+from conformance.runs.shrinking.reductions import cost, is_valid_sequence
 from conformance.scratch import scratch_directory
 
 UNSHRUNK = json.loads((Path(__file__).parent / "unshrunk.json").read_text())

@@ -10,7 +10,7 @@ from conformance.clauses import load_chapters, load_clauses
 from conformance.commands.site import SitePart, site_command
 from conformance.experiments.specification.shown import Evidence, release_bar, smallest_traces
 from conformance.operations.trace_file import load_traces
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from kidx.dialect import PUBLISHED, ROWS
 from kidx.dialect.release_range import ReleaseRange
 

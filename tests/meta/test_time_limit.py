@@ -16,12 +16,11 @@ from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
 from conformance.report.combined import CombinedReport
 from conformance.report.html import html
-from conformance.report.ndjson import NdjsonWriter
-from conformance.report.stream import read_streams
+from conformance.report.stream import NdjsonWriter, read_streams
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.chunks import CHUNK, chunks_of, run_chunk
 from conformance.runs.profiles import PROFILES
-from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import load_regression_traces
 from conformance.runs.runner import Plan, run
 from conformance.scratch import scratch_directory
 

@@ -38,7 +38,7 @@ def figures(streams):
 @pytest.mark.thorough
 def test_a_killed_worker_loses_nothing(spark, tmp_path):
     from conformance.experiments.campaign.run import PARTIAL, cells_of, run_on_spark
-    from conformance.report.ndjson import NdjsonWriter
+    from conformance.report.stream import NdjsonWriter
     from conformance.runs.runner import run
 
     directory = tmp_path / "campaign"

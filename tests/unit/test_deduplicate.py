@@ -6,9 +6,8 @@ from collections import Counter
 
 from conformance.lockstep import Divergence
 from conformance.operations import Operation, Outcome
-from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.deduplication import deduplicate
-from conformance.runs.divergences.signatures import signature_of
+from conformance.runs.divergences.signatures import Buckets, signature_of
 
 
 def difference(*clauses, release="4.4.0", operation="lookup", aspects=("outcome",), expected=None, actual=None):

@@ -22,8 +22,8 @@ from conformance.events import (
     event_from_json,
 )
 from conformance.operations.trace_document import schema_text
-from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.schema import schema
+from conformance.report.stream import NAME, NdjsonWriter
 
 STARTED = RunStarted(
     ("3.9.2", "4.4.0"), ("jvm",), ("offset",), "ci", "observed", 7, {"kidx": "1"}, "2025-01-01T00:00:00"

@@ -15,7 +15,7 @@ from conformance.lockstep.divergence import Decision
 from conformance.machines import MACHINES
 from conformance.operations import Operation, Outcome
 from conformance.operations.outcomes import FAILURE
-from conformance.report.failures import describe_failures
+from conformance.report.remarks import describe_failures
 from conformance.runs import machine_run
 from conformance.runs.chunk_result import FAILURES, ChunkResult
 from conformance.runs.plan import Plan

@@ -24,8 +24,7 @@ from conformance.report.divergence import format_divergence, format_value
 from conformance.report.html import html
 from conformance.report.junit import junit
 from conformance.report.markdown import markdown
-from conformance.report.ndjson import NdjsonWriter
-from conformance.report.stream import read_streams
+from conformance.report.stream import NdjsonWriter, read_streams
 from conformance.report.terminal import TerminalWriter
 
 VERDICT = "conforms · 9999 steps in 1.0 s"

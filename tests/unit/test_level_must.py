@@ -16,8 +16,8 @@ from conformance.lockstep import Divergence, DivergenceError, Lockstep
 from conformance.lockstep.comparison import compare_with_reference
 from conformance.operations import Observation, Operation, Outcome
 from conformance.operations.trace import Trace
-from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.deduplication import deduplicate
+from conformance.runs.divergences.signatures import Buckets
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay

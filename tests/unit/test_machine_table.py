@@ -12,7 +12,7 @@ from conformance.clauses.machines import FILE_MACHINES, MACHINES, SERVER_MACHINE
 from conformance.implementations.forms import FORMS
 from conformance.machines import MACHINES as CLASSES
 from conformance.pytest_plugin.items import SessionRuns
-from conformance.runs.servers import _RUNS
+from conformance.runs.server_run import _RUNS
 
 
 def test_every_machine_has_a_class_and_clauses():

@@ -21,10 +21,16 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.errors import ToolError
 from conformance.implementations.process import ProcessIndex, StartError, line_process
 from conformance.implementations.process.index_messages import REQUESTS, VERSION, state_from
-from conformance.implementations.process.line_process import LineProcess, LineProcessError, is_group_alive
+from conformance.implementations.process.line_process import (
+    HEAD,
+    TAIL,
+    LineProcess,
+    LineProcessError,
+    StandardError,
+    is_group_alive,
+)
 from conformance.implementations.process.messages import MalformedReplyError, introduction_from, outcome_from
 from conformance.implementations.process.schema import schema
-from conformance.implementations.process.standard_error import HEAD, TAIL, StandardError
 from conformance.implementations.spec import Spec, implementation_factory, parse_spec
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.lockstep.divergence import failure_json

@@ -19,8 +19,7 @@ from conformance.report.combined import CombinedReport
 from conformance.report.html import html
 from conformance.report.junit import junit
 from conformance.report.markdown import markdown
-from conformance.report.ndjson import NdjsonWriter
-from conformance.report.stream import StreamError, read_streams
+from conformance.report.stream import NdjsonWriter, StreamError, read_streams
 
 MINE = "exec:./my <index> & \"co\" | '\x07'"
 """A name that has to be quoted, in every format differently."""

@@ -8,8 +8,7 @@ from conformance.operations import FILE_OPERATIONS, Operation
 from conformance.operations.batches import encode, first_batch
 from conformance.operations.log import LogState
 from conformance.operations.segment import IndexState, SegmentState
-from conformance.report.decode import describe_harness_step
-from conformance.report.divergence import sides
+from conformance.report.divergence import describe_harness_step, sides
 from conformance.report.fields import differing, fields_of_state, fields_of_value, is_closed
 from conformance.report.file_entries import first_difference
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX

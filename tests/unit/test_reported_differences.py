@@ -7,7 +7,7 @@ import pytest
 from conformance.errors import ToolError
 from conformance.events import Diverged, Event, RunFinished
 from conformance.report.divergence import format_divergence
-from conformance.report.together import CombinedSink
+from conformance.report.stream import CombinedSink
 from conformance.runs import divergence_event, divergence_reporter
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES

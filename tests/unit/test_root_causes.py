@@ -14,9 +14,9 @@ from conformance.lockstep.divergence import can_continue, failure_json
 from conformance.operations import Operation, Outcome, State, every_signature
 from conformance.operations.outcomes import FAILURE
 from conformance.report.divergence import format_divergence
-from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.divergences.root_causes import MinimizedDivergence, are_twins, group_by_root_cause
+from conformance.runs.divergences.signatures import Buckets
 
 OPEN = Operation("open", ("offset", "0.index", 0, 24, True))
 FULL = State(3, 3, True, 24, (2,))

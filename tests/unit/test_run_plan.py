@@ -10,8 +10,8 @@ import time
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from conformance.runs.chunk_queue import ChunkQueue, ChunkQueues
 from conformance.runs.chunk_result import ChunkResult
+from conformance.runs.chunk_workers import ChunkQueue, ChunkQueues
 from conformance.runs.chunks import CHUNK, chunks_of
 from conformance.runs.profiles import PROFILES, ROUND
 from conformance.runs.seeds import RANDOM, Seed, format_seed, parse_seed, resolve_seed

@@ -15,10 +15,8 @@ from conformance.attribution.tables import machines_of
 from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result, RunFinished, RunStarted
 from conformance.experiments.scoreboard.making import Source, board_of, load_areas
-from conformance.report.ndjson import NdjsonWriter
-from conformance.report.scoreboard.html import html
-from conformance.report.scoreboard.markdown import markdown
-from conformance.report.stream import read_streams
+from conformance.report.scoreboard.pages import html, markdown
+from conformance.report.stream import NdjsonWriter, read_streams
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.wire_options import WireOptions

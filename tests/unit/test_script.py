@@ -15,7 +15,7 @@ from conformance.errors import ToolError
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
 from conformance.runs.reproducers import java_reproducer, python_reproducer, write_reproducer
-from conformance.runs.reproducers.java_text import LONGEST, java_comment, java_long_string, java_string
+from conformance.runs.reproducers.java import LONGEST, java_comment, java_long_string, java_string
 
 INJECTION = 'a" + Runtime.getRuntime().exec("touch pwned") + "b'
 

@@ -24,8 +24,7 @@ from conformance.operations.segment import (
     SegmentState,
 )
 from conformance.operations.trace import Trace
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay, replay_operations
+from conformance.runs.replay import load_regression_traces, replay, replay_operations
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.segment import LogSegment
 

@@ -9,9 +9,7 @@ import pytest
 from conformance.operations import Effect, Operation, every_effect, every_signature
 from conformance.operations.index_steps import has_valid_arguments
 from conformance.runs.shrinking import shrink
-from conformance.runs.shrinking.arguments import cost, simplified
-from conformance.runs.shrinking.deletions import is_valid_sequence
-from conformance.runs.shrinking.integers import numbers, with_numbers
+from conformance.runs.shrinking.reductions import cost, is_valid_sequence, numbers, simplified, with_numbers
 from kidx.records import SimpleRecord, build_batch
 from kidx.segment.append_info import follower_append_info
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.lockstep.divergence import Divergence
 from conformance.lockstep.scopes.wire_topic import Situation, WireDivergenceError
 from conformance.operations import Operation
-from conformance.runs.wire_root_causes import group_by_root_cause
+from conformance.runs.wire import group_by_root_cause
 
 GONE = "with deleted records, with an open transaction, with its begin deleted"
 

@@ -35,8 +35,7 @@ from conformance.errors import ToolError
 from conformance.expectations import StaleExpectationError
 from conformance.implementations.forms import is_server
 from conformance.report.combined import CombinedReport
-from conformance.report.ndjson import NAME, NdjsonWriter
-from conformance.report.stream import read_stream
+from conformance.report.stream import NAME, NdjsonWriter, read_stream
 from conformance.runs.runner import Plan, run
 from kidx.files import replacing
 from kidx.printable import counted

@@ -33,7 +33,7 @@ from conformance.implementations.mutants import MUTANTS, Mutant, implementation_
 from conformance.implementations.mutants.choices import CHOICES
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process, watch_steps
 from conformance.machines import MACHINES
-from conformance.report.ndjson import NdjsonWriter
+from conformance.report.stream import NdjsonWriter
 from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.hangs import WorkerHangError, load_hang, save_hang
 from conformance.runs.profiles import PROFILES

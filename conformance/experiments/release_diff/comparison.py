@@ -35,8 +35,7 @@ from conformance.operations.state_diff import differing_fields
 from conformance.runs.chunks import SEED_OF_ROUND, run_chunk
 from conformance.runs.divergence_event import new_trace
 from conformance.runs.profiles import Profile, round_of
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay_operations
+from conformance.runs.replay import load_regression_traces, replay_operations
 from conformance.runs.sameness import Sameness
 from conformance.runs.shrinking import shrink
 from conformance.scratch import scratch_directory

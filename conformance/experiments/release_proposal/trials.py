@@ -35,8 +35,7 @@ from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
 from conformance.runs.profiles import PROFILES
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay_operations
+from conformance.runs.replay import load_regression_traces, replay_operations
 from conformance.runs.runner import Plan, run
 from conformance.scratch import scratch_directory
 from kidx.dialect import ROWS, Dialect, override_dialect, with_overrides

@@ -24,10 +24,9 @@ from conformance.clauses import load_clauses
 from conformance.expectations import load_expectations
 from conformance.implementations.forms import form_of, is_server
 from conformance.report.divergence import format_divergence
-from conformance.report.ndjson import NdjsonWriter
 from conformance.report.rendering import trace_text
 from conformance.report.scoreboard.board import Board, BoardDivergence, Cell, KnownReason, Row, RunProvenance
-from conformance.report.stream import Stream, read_stream
+from conformance.report.stream import NdjsonWriter, Stream, read_stream
 from conformance.runs.completeness import compared_in
 from conformance.runs.plan import Plan
 from conformance.runs.runner import run

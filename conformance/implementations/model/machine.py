@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.model.dialect import dialect_of
-from conformance.implementations.model.directory import Directory
 from conformance.implementations.model.offset_index import OffsetIndex
-from conformance.implementations.model.prediction import UNKNOWN, Prediction, UndefinedError
+from conformance.implementations.model.prediction import UNKNOWN, Directory, Prediction, UndefinedError
 from conformance.implementations.model.slots import LARGEST, Opening, SlotIndex
 from conformance.implementations.model.time_index import TimeIndex
 from conformance.implementations.model.transaction_index import TransactionIndex

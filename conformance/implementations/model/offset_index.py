@@ -6,9 +6,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from conformance.implementations.model.prediction import UndefinedError
-from conformance.implementations.model.slots import SlotIndex
-from conformance.implementations.model.values import (
+from conformance.implementations.model.prediction import (
     CLOSED,
     CORRUPT,
     INT,
@@ -17,10 +15,12 @@ from conformance.implementations.model.values import (
     LONG,
     OFFSET_OVERFLOW,
     READ_ONLY,
+    UndefinedError,
     as_int,
     as_long,
     need_ints,
 )
+from conformance.implementations.model.slots import SlotIndex
 from conformance.operations import OK, Outcome
 
 ENTRY: Final = struct.Struct(">ii")

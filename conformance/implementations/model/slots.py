@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from conformance.implementations.model.prediction import UNKNOWN, UndefinedError
-from conformance.implementations.model.values import (
+from conformance.implementations.model.prediction import (
     CLOSED,
     INT,
     INVALID_ARGUMENT,
@@ -15,7 +14,9 @@ from conformance.implementations.model.values import (
     LONG,
     NO,
     OUT_OF_BOUNDS,
+    UNKNOWN,
     YES,
+    UndefinedError,
     as_int,
     as_long,
     need_ints,
@@ -26,7 +27,7 @@ from conformance.operations import OK, Outcome, State
 
 if TYPE_CHECKING:
     from conformance.implementations.model.dialect import Dialect
-    from conformance.implementations.model.directory import Directory
+    from conformance.implementations.model.prediction import Directory
 
 LARGEST: Final = 64 << 20
 """Size in bytes above which the model abstains, because it keeps whole files in memory."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from conformance.implementations.model.prediction import UndefinedError
-from conformance.implementations.model.slots import SlotIndex
-from conformance.implementations.model.values import (
+from conformance.implementations.model.prediction import (
     BUFFER_OVERFLOW,
     CLOSED,
     CORRUPT,
@@ -19,8 +17,10 @@ from conformance.implementations.model.values import (
     OFFSET_OVERFLOW,
     OUT_OF_BOUNDS,
     READ_ONLY,
+    UndefinedError,
     as_long,
 )
+from conformance.implementations.model.slots import SlotIndex
 from conformance.operations import OK, Outcome
 
 ENTRY: Final = struct.Struct(">qi")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from conformance.implementations.model.prediction import UNKNOWN, UndefinedError, Unknown
-from conformance.implementations.model.values import need_longs
+from conformance.implementations.model.prediction import UNKNOWN, UndefinedError, Unknown, need_longs
 from conformance.operations import OK, Outcome, State
 
 if TYPE_CHECKING:
     from conformance.implementations.model.dialect import Dialect
-    from conformance.implementations.model.directory import Directory
+    from conformance.implementations.model.prediction import Directory
     from conformance.implementations.model.slots import Opening
 
 RECORD: Final = struct.Struct(">hqqqq")

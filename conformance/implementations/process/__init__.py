@@ -5,6 +5,6 @@
 
 from conformance.implementations.process.index import ProcessIndex
 from conformance.implementations.process.log import ProcessLog
-from conformance.implementations.process.restarted import DEADLINE, START_DEADLINE, StartError
+from conformance.implementations.process.participant import DEADLINE, START_DEADLINE, StartError
 
 __all__ = ["DEADLINE", "START_DEADLINE", "ProcessIndex", "ProcessLog", "StartError"]

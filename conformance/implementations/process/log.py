@@ -9,8 +9,7 @@ from conformance.errors import NotDrivenError
 from conformance.implementations.process import index_messages
 from conformance.implementations.process import log_messages as messages
 from conformance.implementations.process.messages import Stop
-from conformance.implementations.process.participant import ProcessParticipant
-from conformance.implementations.process.restarted import StartError
+from conformance.implementations.process.participant import ProcessParticipant, StartError
 from conformance.implementations.try_out import LOG, TryOut
 from conformance.operations import OK, UNSUPPORTED, Operation, Outcome
 from conformance.operations.batches import first_batch

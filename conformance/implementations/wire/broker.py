@@ -1,4 +1,7 @@
-"""Broker that is used only through Kafka's protocol: topics of this run, appends, transactions and fetches."""
+"""Broker that is used only through Kafka's protocol: topics of this run, appends, transactions and fetches.
+
+A run can skip some features of a broker (``wire:``).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from conformance.errors import ToolError
-from conformance.implementations.wire.features import NEEDED
 from conformance.implementations.wire.partition_history import StoredBatch
 from conformance.kafka.client import (
     Client,
@@ -33,6 +35,20 @@ if TYPE_CHECKING:
     from conformance.implementations.subject.process import ServerProcess
     from conformance.kafka.client import Address, FetchedBatches, OffsetsRequest
     from conformance.kafka.client.connection import Connect
+
+NEEDED: Final[dict[str, tuple[str, ...]]] = {
+    "delete-records": ("DeleteRecords",),
+    "transactions": ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn", "EndTxn"),
+    "restarts": (),
+    "topic-requests": ("CreateTopics", "DeleteTopics"),
+    "timestamps": (),
+}
+"""Features that a run can skip, with the APIs that they need.
+
+Without topic-requests, topics are created by metadata requests, without topic configurations, and are not deleted.
+Without timestamps, no record is looked up by timestamp.
+"""
+
 
 T = TypeVar("T")
 PREFIX: Final = "kidx-wire-"
@@ -87,7 +103,7 @@ class WireBroker:
     Args:
         address: The broker's address.
         connect: A function that opens a socket, see :mod:`conformance.kafka.client.security`.
-        without: The skipped features, of :data:`~conformance.implementations.wire.features.NEEDED`.
+        without: The skipped features, of :data:`~conformance.implementations.wire.broker.NEEDED`.
         limit: The time limit in seconds for a response.
         process: The process of the broker, with which it is stopped and restarted; None if it must not be stopped.
         command_config: The configuration file that ``connect`` was read from, or None.

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.errors import ToolError
 from conformance.implementations.spec import parse_spec
-from conformance.implementations.subject.process import ServerProcess
-from conformance.implementations.subject.server import server_of
+from conformance.implementations.subject.process import ServerProcess, server_of
 from conformance.kafka.client.connection import Address
 from conformance.subjects import load_subject
 

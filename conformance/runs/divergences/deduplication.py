@@ -25,13 +25,12 @@ from conformance.clauses import LEVELS, family, load_clauses
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep.divergence import CRASH_ASPECT, error_of
 from conformance.operations import KINDS
-from conformance.runs.divergences.severity import is_empty, severity
-from conformance.runs.divergences.signatures import signature_of
+from conformance.runs.divergences.signatures import is_empty, severity, signature_of
 from conformance.runs.sameness import Sameness
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
-    from conformance.runs.divergences.buckets import Bucket, BucketKey, Buckets
+    from conformance.runs.divergences.signatures import Bucket, BucketKey, Buckets
 
 _MIN_OCCURRENCES: Final = 3
 """The number of occurrences that is needed before a clause counts as never passed."""

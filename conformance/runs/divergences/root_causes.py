@@ -30,10 +30,8 @@ from conformance.clauses import family, load_clauses
 from conformance.implementations.methods import BULK
 from conformance.lockstep.divergence import CRASH_ASPECT, error_of, last_words
 from conformance.operations.state_diff import differing_fields
-from conformance.runs.divergences.severity import severity
-from conformance.runs.divergences.signatures import signature_of
-from conformance.runs.shrinking.arguments import singly
-from conformance.runs.shrinking.integers import BASES, with_numbers
+from conformance.runs.divergences.signatures import severity, signature_of
+from conformance.runs.shrinking.reductions import BASES, singly, with_numbers
 
 if TYPE_CHECKING:
     from conformance.events import Diverged

@@ -1,16 +1,24 @@
-"""Signature of a divergence, which identifies it if no clause applies to the step."""
+"""Signature, severity and bucket of a divergence.
+
+The signature identifies a divergence if no clause applies to the step. The severity selects the representative, and is
+preserved when steps are shrunk. A run has one bucket for each participant, signature and clauses, with the shortest
+steps.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.lockstep.divergence import error_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from conformance.lockstep.divergence import Divergence
+    from conformance.operations import Operation
 
 DIRECTORY = "directory"
 """The signature of extra or missing files, which are noticed only when directories are compared."""
@@ -59,3 +67,89 @@ def _targets(divergence: Divergence) -> Iterator[str]:
 
 def _is_listing(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+_WRONG, _ONE_SIDED, _STATE, _MESSAGE = 3, 2, 1, 0
+"""The ranks of a difference; see :func:`severity`."""
+
+
+def severity(divergence: Divergence) -> tuple[bool, int]:
+    """Return the severity of a divergence; larger is more severe.
+
+    The first element is True if a guarantee (a MUST clause) is violated. The second ranks the difference: wrong bytes
+    or a wrong result are the most severe, then an error or no result on one side only, then the state, then the kind or
+    message of an error. All crashes are equally severe.
+    """
+    return divergence.counts("must"), _rank(divergence)
+
+
+def _rank(divergence: Divergence) -> int:
+    if divergence.is_failure or "bytes" in divergence.aspects:
+        return _WRONG
+    if divergence.aspects[0] == "outcome":
+        expected, actual = divergence.expected, divergence.actual
+        if error_of(expected) and error_of(actual):
+            return _STATE if "state" in divergence.aspects else _MESSAGE
+        return _ONE_SIDED if is_empty(expected) or is_empty(actual) else _WRONG
+    return _STATE if divergence.aspects[0] == "state" else _MESSAGE
+
+
+def is_empty(outcome: Any) -> bool:
+    """Return True if an outcome, or the first two elements of an outcome, is an error or no result."""
+    return bool(error_of(outcome)) or (isinstance(outcome, tuple) and len(outcome) > 1 and outcome[1] is None)
+
+
+class BucketKey(NamedTuple):
+    """Key of a bucket: the implementation, the signature (``shape``), and the clauses that the step exercised."""
+
+    participant: str
+    shape: str
+    clauses: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Bucket of divergences with one key.
+
+    Attributes:
+        divergence: The most severe divergence; among equally severe ones, one with the fewest steps.
+        operations: The steps of that divergence.
+        count: The number of occurrences.
+    """
+
+    divergence: Divergence
+    operations: tuple[Operation, ...]
+    count: int = 1
+
+
+def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[bool, int, int]:
+    """Return a sort key, which is smallest for the divergence that the bucket keeps."""
+    violates_guarantee, rank = severity(divergence)
+    return not violates_guarantee, -rank, len(operations)
+
+
+class Buckets(dict[BucketKey, Bucket]):
+    """All buckets, in the order of their first occurrence."""
+
+    def record(self, divergence: Divergence, operations: Iterable[Operation]) -> None:
+        """Record a divergence in the last of these operations."""
+        kind = BucketKey(divergence.participant, signature_of(divergence), divergence.clauses)
+        known = self.get(kind)
+        if known is None:
+            self[kind] = Bucket(divergence, tuple(operations))
+            return
+        known.count += 1
+        steps = tuple(operations)
+        if _order(divergence, steps) < _order(known.divergence, known.operations):
+            known.divergence, known.operations = divergence, steps
+
+    def merge(self, later: Buckets) -> None:
+        """Add the buckets of later examples. Of two divergences with equally many steps, the earlier one is kept."""
+        for kind, bucket in later.items():
+            known = self.get(kind)
+            if known is None:
+                self[kind] = bucket
+            else:
+                known.count += bucket.count
+                if _order(bucket.divergence, bucket.operations) < _order(known.divergence, known.operations):
+                    known.divergence, known.operations = bucket.divergence, bucket.operations

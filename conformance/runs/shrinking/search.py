@@ -13,13 +13,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from conformance.runs.shrinking.arguments import cost, opened_once, simplified, written_out
-from conformance.runs.shrinking.deletions import is_valid_sequence, renumbered_without, reopen_cycles
-from conformance.runs.shrinking.integers import rebased, replaced, shifted, single
+from conformance.runs.shrinking.reductions import (
+    cost,
+    is_valid_sequence,
+    opened_once,
+    rebased,
+    renumbered_without,
+    reopen_cycles,
+    replaced,
+    shifted,
+    simplified,
+    single,
+    written_out,
+)
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
-    from conformance.runs.shrinking.integers import Choice
+    from conformance.runs.shrinking.reductions import Choice
 
 SHRINK_SECONDS: Final = 20.0
 """The default maximum time for shrinking one divergence, in seconds."""

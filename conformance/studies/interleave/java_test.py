@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.interruptible import PAUSABLE
-from conformance.runs.reproducers.java_nested import fill, needed, source_of, template_of
-from conformance.runs.reproducers.java_text import java_comment, java_string, require_class_name
+from conformance.runs.reproducers.java import (
+    fill,
+    java_comment,
+    java_string,
+    needed,
+    require_class_name,
+    source_of,
+    template_of,
+)
 from conformance.studies.interleave.interrupter import batches_of
 from conformance.studies.interleave.trace import case_of
 

@@ -17,8 +17,7 @@ from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
 from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.profiles import PROFILES
-from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.replay import replay_operations
+from conformance.runs.replay import load_regression_traces, replay_operations
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Scoreboard as Markdown: the table, then every divergence with its meaning and its replay command."""
+"""Pages of the scoreboard: HTML, in one file that loads nothing else, and Markdown.
+
+The Markdown page has the table, then every divergence with its meaning and its replay command.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,27 @@ from typing import TYPE_CHECKING
 
 from conformance.attribution.baseline import NAME
 from conformance.report.markdown_escape import code, table, text
+from conformance.report.rendering import render
 from conformance.report.scoreboard.board import STATE_LABELS, STATE_LEGEND, STATE_SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.report.scoreboard.board import Board, Row, RunProvenance
+
+
+def html(board: Board) -> str:
+    """Return the page."""
+    return render(
+        "scoreboard.html.j2",
+        styles=["report.css", "scoreboard.css"],
+        scripts=["scoreboard.js"],
+        board=board,
+        labels=STATE_LABELS,
+        signs=STATE_SYMBOLS,
+        meanings=STATE_LEGEND,
+        baseline=NAME,
+    )
 
 
 def markdown(board: Board) -> str:
