@@ -6,11 +6,40 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
+from conformance.operations.index_capabilities import missing_index_capability
+
 if TYPE_CHECKING:
+    from collections import Counter
+
     from conformance.operations import Observation, Operation
     from kidx.dialect import Dialect
     from kidx.records import Codec
     from kidx.records.codecs import DecompressedStream, ReadMode
+
+
+class OptionalMembers:
+    """Members that an implementation need not have, with their defaults."""
+
+    capabilities: frozenset[str] | None = None
+    """The declared capabilities; None for an implementation that has all and declares none."""
+    takes_negative_sizes: bool = True
+    """True if ``resize`` may have a negative size, as only Kafka's classes and kidx accept (AI-44)."""
+    in_process: bool = True
+    """False if the implementation has its own time limits."""
+    failures_between_examples: list[str] | None = None
+    """The failures that occurred while files were closed between two examples."""
+    excused: Counter[str] | None = None
+    """The number of steps with a tolerated difference, by the description of the tolerance."""
+    step_in_progress: Callable[[], int] | None = None
+    """See :class:`StackInspectable`."""
+    batch_group: Callable[..., Any] | None = None
+    """See :class:`BatchedImplementation`."""
+    decompress: Callable[..., DecompressedStream | None] | None = None
+    """See :class:`CodecProvider`."""
+    own_name: Callable[[str], str | None] | None = None
+    """A function that returns the name that a file has in a fork of Kafka, or None if the fork has no such file."""
+    perform_for: Callable[[Sequence[Dialect]], None] | None = None
+    """A function of a reference that lets it execute for several dialects from the next example on."""
 
 
 class Implementation(Protocol):
@@ -25,6 +54,19 @@ class Implementation(Protocol):
     name: str
     release: str
     speaks_kafka: bool
+
+    @property
+    def capabilities(self) -> frozenset[str] | None:
+        """See :class:`OptionalMembers`, as for the others."""
+
+    @property
+    def takes_negative_sizes(self) -> bool: ...  # noqa: D102 -- as above
+
+    @property
+    def step_in_progress(self) -> Callable[[], int] | None: ...  # noqa: D102
+
+    @property
+    def decompress(self) -> Callable[..., DecompressedStream | None] | None: ...  # noqa: D102
 
     def begin(self, directory: Path) -> None:
         """Begin an example in an empty directory; an index that is still open is abandoned, its files unchanged."""
@@ -63,7 +105,20 @@ class CodecProvider(Implementation, Protocol):
 
 def provides_codecs(implementation: Any) -> TypeGuard[CodecProvider]:
     """Return True if an implementation provides codec libraries."""
-    return hasattr(implementation, "decompress")
+    return implementation.decompress is not None
+
+
+def takes(implementation: Implementation, operation: Operation) -> bool:
+    """Return True if an implementation accepts an operation with these arguments.
+
+    Args:
+        implementation: Any participant.
+        operation: An operation; one that is not on an index is always accepted.
+    """
+    capabilities = implementation.capabilities
+    if capabilities is not None and missing_index_capability(operation, capabilities):
+        return False
+    return operation.name != "resize" or operation.args[0] >= 0 or implementation.takes_negative_sizes
 
 
 def with_codecs_of(dialect: Dialect, implementations: Iterable[Any]) -> Dialect:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from hypothesis.errors import Flaky
 
-from conformance.implementations.sizes import takes
+from conformance.implementations.protocol import takes
 from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import build_divergence, compare_with_model, compare_with_reference
 from conformance.lockstep.divergence import Decision, Divergence, DivergenceError, Statistics
@@ -163,7 +163,7 @@ class Lockstep(Generic[ObservationT, Files]):
         return by_harness or all(p.implementation.supports(operation) for p in self.participants)
 
     def accepts(self, operation: Operation) -> bool:
-        """Return True if every participant accepts the arguments (:mod:`conformance.implementations.sizes`)."""
+        """Return True if every participant accepts the arguments (:func:`takes`)."""
         return operation.name not in self.omitted and all(takes(p.implementation, operation) for p in self.participants)
 
     def can_execute(self, operations: Iterable[Operation]) -> bool:

@@ -91,7 +91,7 @@ class Participant(ABC):
         self.directory = directory
         self.prefix = f"{directory}/"
         self.active = True
-        self.batched = getattr(implementation, "batch_group", None) is not None
+        self.batched = implementation.batch_group is not None
         self.perform: Callable[[Operation], Any] = (
             implementation.observation if self.batched else implementation.perform
         )
@@ -208,15 +208,17 @@ class Participant(ABC):
         """
         if self.own_clauses is not None:
             clauses = self.own_clauses
-        capabilities: frozenset[str] | None = getattr(self.implementation, "capabilities", None)
+        capabilities = self.implementation.capabilities
         if capabilities is None:
             return clauses
         return tuple(clause for clause in clauses if not needs_missing_capability(clause, capabilities))
 
     def failure_between_examples(self) -> str | None:
         """Return the last error in closing files since the last call of this method, or None."""
-        failures: list[str] = getattr(self.implementation, "failures_between_examples", [])
-        text = failures[-1] if failures else None
+        failures: list[str] | None = self.implementation.failures_between_examples
+        if not failures:
+            return None
+        text = failures[-1]
         failures.clear()
         return text
 

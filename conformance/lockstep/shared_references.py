@@ -40,7 +40,7 @@ class SharedReferences(Generic[ObservationT, Files]):
         self._scope = scope
         self._groups = groups
         self._share = len(groups) > 1 and all(
-            hasattr(group.reference.implementation, "perform_for") for group in groups
+            group.reference.implementation.perform_for is not None for group in groups
         )
         self._together: list[_Groups] = []  # lists of groups that share a reference at this step
 

@@ -155,7 +155,7 @@ class _Watchdog(threading.Thread):
         implementation = participant.implementation
         number = lockstep.step_of(participant)
         operations = tuple(lockstep.operations[: number + 1])
-        own = getattr(implementation, "step_in_progress", None)
+        own = implementation.step_in_progress
         stack = implementation.stack() if own is not None and own() else self._python_stack()
         divergence = Divergence(
             number,
@@ -183,11 +183,11 @@ def _in_progress(lockstep: ObservableRun) -> Iterator[tuple[Hashable, Executor]]
     """Yield the participants that are executing a step, each with a key for exactly this step."""
     at = lockstep.executing
     for participant in lockstep.participants:
-        own = getattr(participant.implementation, "step_in_progress", None)
+        own = participant.implementation.step_in_progress
         if own is not None:
             if step := own():
                 yield (id(participant), step), participant
-        elif participant is at and getattr(participant.implementation, "in_process", True):
+        elif participant is at and participant.implementation.in_process:
             done = lockstep.statistics
             yield (id(participant), done.examples, done.steps), participant
 

@@ -36,7 +36,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules, DirectoryRules):
     def bind(cls, lockstep: Lockstep[Any, Any], **members: Any) -> type[Self]:
         """Return this machine bound to a lockstep, with :class:`ExternalLogRules` if a program takes part."""
         bound: type[Self] = super().bind(lockstep, **members)
-        if all(getattr(subject, "capabilities", None) is None for subject in lockstep.subjects):
+        if all(subject.capabilities is None for subject in lockstep.subjects):
             return bound
         return type(cls.__name__, (ExternalLogRules, bound), {"__module__": cls.__module__})
 

@@ -323,5 +323,5 @@ class MachineRun(Observer):
 
 def excused_by(participant: Participant) -> Counter[str]:
     """Return the number of steps with a tolerated difference, by the description of the tolerance."""
-    excused: Counter[str] = getattr(participant.implementation, "excused", None) or Counter()
+    excused: Counter[str] = participant.implementation.excused or Counter()
     return excused

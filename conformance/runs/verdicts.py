@@ -170,7 +170,7 @@ def _verdicts(
     lacking = evidence.lacking.get(subject.name, set())
     # After a failure an example continues without the participant, and may exercise what it was never compared in.
     hidden = evidence.failed.get(subject.name) and run.turn_order.partners(subject.name) == 1
-    capabilities: frozenset[str] | None = getattr(subject, "capabilities", None)
+    capabilities = subject.capabilities
     verdicts: dict[str, Verdict] = {}
     for clause, count in clauses.items():
         unsupported = capabilities is not None and needs_missing_capability(clause, capabilities)

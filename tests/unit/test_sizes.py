@@ -6,8 +6,8 @@ import pytest
 
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.process import ProcessIndex
+from conformance.implementations.protocol import takes
 from conformance.implementations.python.objects import PythonObjectIndex
-from conformance.implementations.sizes import takes
 from conformance.operations import Operation
 
 NEGATIVE = Operation("resize", (-12,))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
+from conformance.implementations.protocol import OptionalMembers
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Effect
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.operations import Observation, Operation
 
-_FORWARDED: Final = frozenset({"step_in_progress", "stack", "compress", "decompress"})
+_FORWARDED: Final = frozenset({"stack", "compress"})
 """Optional methods of implementations beyond the protocol."""
 
 
-class RecordingProxy:
+class RecordingProxy(OptionalMembers):
     """Proxy that forwards every operation, and remembers the last observation.
 
     Args:
@@ -62,6 +63,7 @@ class RecordingProxy:
         self.unobserved: set[str] = set()
         self.control: RecordingProxy | None = None
         self._directory: Path | None = None
+        self.step_in_progress, self.decompress = implementation.step_in_progress, implementation.decompress
 
     def __getattr__(self, name: str) -> Any:
         if name in _FORWARDED:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.broker.subject import ANSWER, CONTENT, BrokerTopic, Observed
+from conformance.implementations.protocol import OptionalMembers
 from conformance.operations.batches import as_sent
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from kidx.records import RecordBatch
 
 
-class ReferenceTopic:
+class ReferenceTopic(OptionalMembers):
     """Partition of a topic, implemented by kidx in the dialect of the broker's release.
 
     Args:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.broker.producers import TopicProducers
+from conformance.implementations.protocol import OptionalMembers
 from conformance.operations.broker import BROKER_OPS, records_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class BrokerDecision:
 
 
 @dataclass(slots=True, eq=False)
-class BrokerTopic:
+class BrokerTopic(OptionalMembers):
     """Topic with one partition; the broker executes each operation before the reference.
 
     Args:

@@ -42,6 +42,7 @@ from typing import (
 from conformance.implementations.jvm.driver import connected_driver, driver_class, loader_of
 from conformance.implementations.jvm.exceptions import display_name, probe_build, unmapped_exception
 from conformance.implementations.jvm.step_batch import JvmBatchGroup, Language
+from conformance.implementations.protocol import OptionalMembers
 from conformance.operations import Operation, Outcome
 from conformance.operations.op import Shape
 from kidx.records import Codec
@@ -198,7 +199,7 @@ _SILENT: Final = 1 << 8
 ObservationType = TypeVar("ObservationType")
 
 
-class JvmClasses(Generic[ObservationType]):
+class JvmClasses(OptionalMembers, Generic[ObservationType]):
     """Classes of one release as an implementation (:mod:`conformance.implementations.protocol`).
 
     Args:

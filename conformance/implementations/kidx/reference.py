@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from conformance.implementations.protocol import OptionalMembers
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from conformance.operations.op import Op
 
 
-class Reference:
+class Reference(OptionalMembers):
     """Reference: kidx as an implementation (see :mod:`conformance.implementations.protocol`).
 
     Classes of kidx are attributes of a subclass, so that a mutant can replace one with a defective class.

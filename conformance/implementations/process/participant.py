@@ -32,6 +32,7 @@ from conformance.implementations.process.messages import (
     line_of,
     outcome_from,
 )
+from conformance.implementations.protocol import OptionalMembers
 from conformance.implementations.try_out import TryOut, missing, tried
 from conformance.operations import Operation, Outcome
 from conformance.operations.outcomes import FAILURE
@@ -168,7 +169,7 @@ def _reason(error: LineProcessError | OSError) -> str:
     return f"it {error}"
 
 
-class ProcessParticipant:
+class ProcessParticipant(OptionalMembers):
     """Program that replies to requests (see :class:`conformance.implementations.protocol`).
 
     Args:
@@ -201,6 +202,8 @@ class ProcessParticipant:
     """The request that ends an example."""
 
     about: Introduction
+    capabilities: frozenset[str]
+    failures_between_examples: list[str]
 
     def __init__(
         self,
@@ -217,7 +220,7 @@ class ProcessParticipant:
         self.about = self._introduced()
         self.capabilities = self.about.declared()
         self.name = f"{self.about.name if name is None else name} {release}"
-        self.failures_between_examples: list[str] = []
+        self.failures_between_examples = []
         self._directory = Path()
         self._open = False
         self._failure: Outcome | None = None

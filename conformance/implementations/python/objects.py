@@ -41,6 +41,7 @@ from typing import Any, Final, Protocol
 
 from conformance.errors import ToolError
 from conformance.implementations.methods import BULK, METHODS
+from conformance.implementations.protocol import OptionalMembers
 from conformance.implementations.try_out import INDEX, missing, tried
 from conformance.operations import ERROR_KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
 from conformance.operations.index import ESSENTIAL, INDEX_OPS
@@ -267,7 +268,7 @@ def load_factory(module: str, name: str) -> Factory:
     return found  # type: ignore[no-any-return]
 
 
-class PythonObjectIndex:
+class PythonObjectIndex(OptionalMembers):
     """Indexes of a factory, as an implementation (see :class:`conformance.implementations.protocol`).
 
     An exception without an error kind, or a result of the wrong type, is the outcome ``failure``, whose text has the

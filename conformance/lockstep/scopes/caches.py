@@ -129,5 +129,5 @@ def _translated(operation: Operation) -> Operation:
 
 def cache_participant(implementation: Any, directory: Path) -> CacheParticipant:
     """Return the participant of a cache, which is a fork if it has its own names of files."""
-    has_own_names = hasattr(implementation, "own_name")
-    return ForkParticipant(implementation, directory) if has_own_names else CacheParticipant(implementation, directory)
+    kind = CacheParticipant if implementation.own_name is None else ForkParticipant
+    return kind(implementation, directory)

@@ -272,7 +272,8 @@ class IndexScope(Scope[Observation, bytes | None]):
 
     def participant(self, implementation: Any, directory: Path) -> IndexParticipant:
         """See the base class."""
-        if "preallocation" not in getattr(implementation, "capabilities", INDEX_CAPABILITIES):
+        capabilities = implementation.capabilities
+        if capabilities is not None and "preallocation" not in capabilities:
             return EntriesOnlyParticipant(implementation, directory)
         return IndexParticipant(implementation, directory)
 
@@ -387,7 +388,7 @@ class IndexLockstep(Lockstep[Observation, "bytes | None"]):
 
     def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
         super().__init__(subjects, scratch, **options)
-        declared = [getattr(subject, "capabilities", None) for subject in self.subjects]
+        declared = [subject.capabilities for subject in self.subjects]
         self.capabilities = frozenset(INDEX_CAPABILITIES).intersection(*(each for each in declared if each is not None))
 
     def count_at(self, level: str) -> None:

@@ -40,7 +40,7 @@ class LogScope(DirectoryScope[LogObservation]):
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""
-        if getattr(implementation, "capabilities", None) is not None:
+        if implementation.capabilities is not None:
             return ExternalLogParticipant(implementation, directory)
         return LogParticipant(implementation, directory)
 
@@ -95,7 +95,7 @@ class LogLockstep(Lockstep[LogObservation, Files]):
 
     def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
         super().__init__(subjects, scratch, **options)
-        declared = [getattr(subject, "capabilities", None) for subject in self.subjects]
+        declared = [subject.capabilities for subject in self.subjects]
         everything = frozenset(CAPABILITIES)
         self.capabilities = everything.intersection(*(each for each in declared if each is not None))
         self.lacking = frozenset(name for name in LOG_OPS if not self.supports(name))
