@@ -1,15 +1,16 @@
-"""Interfaces of implementations."""
+"""Interfaces of implementations, and the methods of a Python index, which have the names of kidx's methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, runtime_checkable
 
+from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_capabilities import missing_index_capability
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.operations import Observation, Operation
     from kidx.dialect import Dialect
@@ -223,3 +224,10 @@ class BatchGroup(Protocol):
 
         Any thread may call this method.
         """
+
+
+METHODS: Final = {name: each.method or name for name, each in INDEX_OPS.items() if each.tried is not None}
+"""The name of the method, for each operation that Python objects may have."""
+
+BULK: Final = {name: each.many for name, each in INDEX_OPS.items() if each.many}
+"""The single operation that each bulk operation repeats."""

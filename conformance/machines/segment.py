@@ -13,8 +13,7 @@ from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
 from conformance.strategies import draws as st
-from conformance.strategies.batches import BatchPlan, calls, plain_plans, transactions
-from conformance.strategies.damaged_records import RecordDamage, record_damages
+from conformance.strategies.batches import BatchPlan, RecordDamage, calls, plain_plans, record_damages, transactions
 from conformance.strategies.draws import Draw
 from conformance.strategies.index import NEAR, damages
 from kidx.errors import KidxError

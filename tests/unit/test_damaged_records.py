@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from conformance.strategies.batches import BatchPlan
-from conformance.strategies.damaged_records import RecordDamage, record_damages
+from conformance.strategies.batches import BatchPlan, RecordDamage, record_damages
 from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
 from kidx.records import (
     Codec,

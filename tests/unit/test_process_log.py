@@ -34,8 +34,7 @@ from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
 from conformance.operations.outcomes import FAILURE
 from conformance.runs.replay import replay_operations
-from conformance.strategies.batches import BatchPlan
-from conformance.strategies.damaged_records import RecordDamage
+from conformance.strategies.batches import BatchPlan, RecordDamage
 from kidx.records import Codec
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"

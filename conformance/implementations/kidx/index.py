@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.kidx.reference import Reference
-from conformance.implementations.methods import BULK, METHODS
+from conformance.implementations.protocol import BULK, METHODS
 from conformance.operations import OK, Observation, Operation, Outcome, State
 from conformance.operations.index import INDEX_OPS
 from kidx import AbortedTxn, OffsetIndex, OffsetPosition, TimeIndex, TransactionIndex

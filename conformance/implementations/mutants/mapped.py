@@ -10,7 +10,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from conformance.implementations.mutants.patching import overwrite_bytes
+from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import InvalidArgumentError

@@ -6,7 +6,7 @@ source (``START``: its beginning), and replacement. A class with ``@defect`` is 
 
 from __future__ import annotations
 
-from conformance.implementations.mutants.patching import overwrite_bytes
+from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx import OffsetIndex, OffsetPosition
 from kidx.errors import IndexOffsetOverflowError, InvalidOffsetError

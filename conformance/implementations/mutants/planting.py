@@ -1,17 +1,21 @@
 """Defects in one fragment of a function of kidx, which is changed in a copy of the function.
 
 Fragments are compared as syntax trees, so the layout and the comments of the source do not matter.
+Some defects need changes of an index file that bypass the index.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
 from itertools import chain
 from textwrap import dedent
 from types import CodeType, FunctionType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 Node = TypeVar("Node", bound=ast.AST)
 _NAME: Final = "<planted>"
@@ -128,3 +132,20 @@ def _function(function: FunctionType, code: CodeType, variables: dict[str, Any])
     made = FunctionType(code, variables, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
+
+
+class HasPath(Protocol):
+    """Index with the path of its file."""
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+
+
+def overwrite_bytes(index: HasPath, at: int, change: Callable[[bytes], bytes]) -> None:
+    """Replace four bytes of the index's file, from position ``at`` on, by the result of ``change``."""
+    with index.path.open("r+b") as file:
+        file.seek(at)
+        data = file.read(4)
+        file.seek(at)
+        file.write(change(data))

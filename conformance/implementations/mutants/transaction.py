@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from conformance.implementations.mutants.patching import overwrite_bytes
+from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx import AbortedTxn, TransactionIndex
 from kidx.errors import CorruptIndexError, UnsupportedVersionError

@@ -16,10 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import NotDrivenError
-from conformance.implementations.methods import BULK
 from conformance.implementations.process import index_messages as messages
 from conformance.implementations.process.participant import ProcessParticipant
-from conformance.implementations.protocol import takes
+from conformance.implementations.protocol import BULK, takes
 from conformance.implementations.try_out import INDEX, TryOut
 from conformance.operations import KINDS, OK, SIGNATURES, UNSUPPORTED, Observation, Operation, Outcome, State
 from conformance.operations.index import ESSENTIAL

@@ -40,8 +40,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from conformance.errors import ToolError
-from conformance.implementations.methods import BULK, METHODS
-from conformance.implementations.protocol import OptionalMembers
+from conformance.implementations.protocol import BULK, METHODS, OptionalMembers
 from conformance.implementations.try_out import INDEX, missing, tried
 from conformance.operations import ERROR_KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
 from conformance.operations.index import ESSENTIAL, INDEX_OPS

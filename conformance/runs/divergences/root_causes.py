@@ -27,7 +27,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import family, load_clauses
-from conformance.implementations.methods import BULK
+from conformance.implementations.protocol import BULK
 from conformance.lockstep.divergence import CRASH_ASPECT, error_of, last_words
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.divergences.signatures import severity, signature_of

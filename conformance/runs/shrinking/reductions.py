@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from conformance.implementations.methods import BULK
+from conformance.implementations.protocol import BULK
 from conformance.operations import Effect, Operation, every_signature
 from conformance.operations.index_steps import has_valid_arguments
 from kidx.errors import KidxError
