@@ -1,10 +1,10 @@
 """History of an index: the clauses by which parts of its state came about, if an implementation chose another way.
 
 After a difference that a clause below MUST permits, an implementation takes part in the rest of the example if only the
-length of its file differs (AI-3a, AI-10, AI-14a, AI-42b). The length has consequences: an index with more space accepts
-an entry more, and zeros at the end of a file count as entries when it is opened. A history therefore says by which
-clauses the length came about. A later difference that depends on it is attributed to them as well, and counts only at
-their level. The history ends with the first step after which state and files are equal again.
+length of its file differs (AI-3a, AI-10, AI-14a, AI-42b, AI-42c). The length has consequences: an index with more space
+accepts an entry more, and zeros at the end of a file count as entries when it is opened. A history therefore says by
+which clauses the length came about. A later difference that depends on it is attributed to them as well, and counts
+only at their level. The history ends with the first step after which state and files are equal again.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ implementation whose entries differ takes no part in the rest.
 """
 
 _SETS_LENGTH: Final = {
-    "open": "AI-3a",
-    "resize": "AI-10",
-    "truncate": "AI-14a",
-    "truncate_to": "AI-14a",
-    "delete": "AI-18",
-    "close": "AI-42b",
+    "open": {"AI-3a"},
+    "resize": {"AI-10"},
+    "truncate": {"AI-14a"},
+    "truncate_to": {"AI-14a"},
+    "delete": {"AI-18"},
+    "close": {"AI-42b", "AI-42c"},
 }
-"""The operations that determine the length of the file by a clause below MUST, with the clause."""
+"""The operations that determine the length of the file by clauses below MUST, with these clauses."""
 MAY_BE_EMPTY: Final = frozenset({"TX-2"})
 """The clauses by which an index without entries may have an empty file, or none."""
 OF_MEMORY: Final = "TX-4a"
@@ -83,7 +83,8 @@ def follow(history: History, operation: Operation, observation: Observation, tra
     if name == "open":
         is_set_again = not tracked.preexisting
     else:
-        sets = name in ("trim", "resize", "reset") or (name == "close" and tracked.dialect.close_trims)
+        trims = name == "close" and tracked.dialect.close_trims and tracked.writable  # a reader need not trim (AI-42c)
+        sets = trims or name in ("trim", "resize", "reset")
         is_set_again = sets and observation.outcome.error is None
     if is_set_again:
         for part in set(history) - (set() if name == "open" else {"file"}):  # nothing else makes an empty file
@@ -108,9 +109,8 @@ def remember(
         return
     if operation.name == "open" and of_bytes and (clauses_of_file := MAY_BE_EMPTY.intersection(clauses)):
         history["file"] = clauses_of_file
-    clause = _SETS_LENGTH.get(operation.name, "") if of_bytes else "AI-7"
-    if clause in clauses:
-        history["length"] = frozenset({clause})
+    if found := frozenset(_SETS_LENGTH.get(operation.name, ()) if of_bytes else {"AI-7"}).intersection(clauses):
+        history["length"] = found
 
 
 def rests_on(

@@ -72,18 +72,20 @@ def noticed_facets(parts: DivergentParts) -> frozenset[str]:
     """Return the facets of a divergence that are visible to readers of the files and to consumers of the log.
 
     The kind of an error is visible if a clause guarantees it; the message of an error never is. The length of an index
-    file is visible only for a finished time index, whose last entry is taken for the largest timestamp.
+    file is visible if a clause guarantees it, and for a finished time index, whose last entry is taken for the largest
+    timestamp.
 
     Args:
         parts: The parts of the step that differ.
     """
     catalogue = load_clauses()
+    promised = frozenset[str]().union(*(catalogue[clause].promises for clause in parts.clauses))
     noticed = set(parts.facets) - {"text"}
-    if parts.both_refused and not any(catalogue[clause].promises_kind for clause in parts.clauses):
+    if parts.both_refused and "kind" not in promised:
         noticed.discard("outcome")
     if parts.fields and all(name.rpartition(".")[2] in OF_THE_FILE for name in parts.fields):
         noticed.discard("state")
-    if parts.files and all(_is_padding_only(*file) for file in parts.files):
+    if "length" not in promised and parts.files and all(_is_padding_only(*file) for file in parts.files):
         noticed.discard("bytes")
     return frozenset(noticed)
 

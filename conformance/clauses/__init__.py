@@ -12,7 +12,7 @@ There is one file per chapter, ``<chapter>.toml``: its section of the behaviour,
     level = "MUST"                    # or API or OBSERVED: then with a reason, and the facets that it excuses
     releases = "3.9.2, 4.0.1.."       # or "where close_trims": see kidx.dialect.release_range, behaviour_range
     promise = "files: …"              # of a MUST or API: its source, or the part of Kafka that depends on it
-    promises = ["kind"]               # of a MUST that guarantees the kind of an error, too
+    promises = ["kind"]               # of a MUST that guarantees the kind of an error, too, or the "length" of a file
     source = "AbstractIndex.java: trimToValidSize"
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
     trace = "log-cc64cea2742d"        # the smallest trace that shows it, if one is in conformance/traces
@@ -82,7 +82,7 @@ class Clause:
         evidence: ``E``, ``S``, ``I`` or ``U``, see :data:`EVIDENCE`.
         not_exercised: The reason why no step of a machine can exercise it; empty if one can.
         promise: The source of the guarantee of a MUST or API clause, or the part of Kafka that depends on it.
-        promises_kind: True if a MUST clause guarantees the kind of an error.
+        promises: ``"kind"`` if a MUST clause guarantees the kind of an error, ``"length"`` for a length of a file.
         reason: The reason why another clause is not a MUST.
         ticket: Kafka's issue about it, if one is known.
         trace: The smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.
@@ -104,7 +104,7 @@ class Clause:
     ticket: str = ""
     trace: str = ""
     excuses: frozenset[str] = frozenset()
-    promises_kind: bool = False
+    promises: frozenset[str] = frozenset()
 
     def applies_to(self, release: str) -> bool:
         """Return True if the clause applies to a release."""
@@ -193,7 +193,7 @@ def _read_clause(chapter: str, section: str, entry: Mapping[str, Any]) -> Clause
         section=section,
         releases=releases,
         excuses=frozenset(entry.get("excuses", by_default)),
-        promises_kind="kind" in entry.get("promises", ()),
+        promises=frozenset(entry.get("promises", ())),
         **{key: entry[key] for key in ("id", "title", "statement", "level", "source", "evidence")},
         **{key: entry.get(key, "") for key in ("not_exercised", "promise", "reason", "ticket", "trace")},
     )
@@ -213,14 +213,14 @@ def _check_keys(where: str, entry: Mapping[str, Any]) -> None:
     if "excuses" in entry and level == "MUST":
         raise CatalogueError(f"{where} is MUST and cannot have excuses")
     if "promises" in entry and level != "MUST":
-        raise CatalogueError(f"{where} is {level} and cannot promise the kind of an error")
+        raise CatalogueError(f"{where} is {level} and cannot promise the kind of an error or a length")
 
 
 def _check_values(where: str, entry: Mapping[str, Any]) -> None:
     if not _ID.fullmatch(entry["id"]):
         raise CatalogueError(f"{where}: an id is two or three letters, a number and perhaps a letter, such as AI-16c")
     _one_of(where, "evidence", [entry["evidence"]], EVIDENCE)
-    _one_of(where, "promise", entry.get("promises", ()), ("kind",))
+    _one_of(where, "promise", entry.get("promises", ()), ("kind", "length"))
     _one_of(where, "facet", (each.partition("/")[0] for each in entry.get("excuses", ())), FACETS)
 
 

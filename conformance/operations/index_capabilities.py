@@ -36,7 +36,7 @@ INDEX_CAPABILITIES: Final = {
 INDEX_CLAUSES: Final = {
     "preallocation": "AI-3a AI-5 AI-7 AI-10 AI-11 AI-13 AI-14 AI-15 AI-16 AI-18 AI-40 AI-42 AI-44 AI-46 OI-6 OI-13"
     " TI-10 TI-21",
-    "read_only": "AI-2 AI-4a AI-4b OI-13 TI-22",
+    "read_only": "AI-2 AI-4a AI-4b AI-42c OI-13 TI-22",
     "resize": "AI-10 AI-11 AI-13 AI-40 AI-44 OI-6 TI-10 TI-21",
     "delete": "AI-18 AI-20b TX-13b",
     "calls_after_close": "AI-16b AI-16c AI-19 AI-20 AI-44b TX-14b TX-21",

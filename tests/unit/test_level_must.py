@@ -187,6 +187,9 @@ FINISHED = (("0.timeindex", ("room", "longer")),)
         (("OI-2",), {"aspects": ("state", "bytes"), "fields": ("length", "full"), "files": ROOM}, False),
         (("OI-2",), {"aspects": ("state",), "fields": ("length", "entries")}, True),
         (("AI-42a",), {"aspects": ("bytes",), "files": FINISHED}, True),
+        # A clean close promises the length of the file, but not that a reader changes it.
+        (("AI-42a",), {"aspects": ("bytes",), "files": ROOM}, True),
+        (("AI-42c", "AI-42a"), {"aspects": ("bytes",), "files": ROOM}, False),
         # A second close is specific to Java.
         (("AI-20a", "AI-16c"), {"expected": Outcome(), "actual": Outcome("closed")}, False),
         # No result of a broken index is right, and an existing file may have padding.

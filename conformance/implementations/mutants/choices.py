@@ -163,6 +163,8 @@ _mapped("AI-41", "checks-negative-slots", "A negative slot is rejected as a miss
     "entry", START, "if n < 0: raise InvalidArgumentError('negative', None)")
 _mapped("AI-42b", "trims-when-closing", "Closing trims the file.",
     "close", "self.dialect.close_trims", "self._mmap is not None")
+_mapped("AI-42c", "reader-trims-nothing", "Closing an index that was opened read-only does not change its file.",
+    "close", "self.dialect.close_trims", "self.dialect.close_trims and self.writable")
 _mapped("AI-44a", "rejected-length-closes", "A length that cannot be set closes the index.",
     "resize", "self.dialect.resize_unmaps_first", "True")
 _mapped("AI-44b", "rejected-length-changes-nothing", "A length that cannot be set changes nothing.",

@@ -453,7 +453,7 @@ class WireLockstep:
             self.statistics.asked["refusals"] += 1
             self._record_executed(topic, _situation_of(topic, refusal))
             errors = {answer.error for answer in answers}
-            is_any = self.level == "must" and not self._catalogue[refusal.clause].promises_kind
+            is_any = self.level == "must" and "kind" not in self._catalogue[refusal.clause].promises
             is_right = errors == {refusal.error} or (is_any and errors and None not in errors)
             if is_right and all((a.offset, a.timestamp, a.leader_epoch) == (-1, -1, -1) for a in answers):
                 self.statistics.clauses[refusal.clause] += 1
