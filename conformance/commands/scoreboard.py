@@ -162,13 +162,12 @@ def _run_now(
 
 def _texts(board: Board, *, html: Path | None, markdown: Path | None) -> dict[Path, str]:
     """Return the files to write and their texts: all texts are rendered before a file is written."""
-    from conformance.report.scoreboard import html as page  # noqa: PLC0415 -- imports jinja2, which takes time
-    from conformance.report.scoreboard import markdown as summary  # noqa: PLC0415
+    from conformance.report.scoreboard import pages  # noqa: PLC0415 -- imports jinja2, which takes time
 
     if html is not None and html == markdown:
         raise ToolError(f"{html} is given for --html and --markdown; choose two files")
-    texts = {html: page.html(board)} if html is not None else {}
-    return texts | ({markdown: summary.markdown(board)} if markdown is not None else {})
+    texts = {html: pages.html(board)} if html is not None else {}
+    return texts | ({markdown: pages.markdown(board)} if markdown is not None else {})
 
 
 def _document(board: Board) -> dict[str, Any]:
