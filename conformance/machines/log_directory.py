@@ -68,14 +68,20 @@ class DirectoryRules(LogBase):
         self.is_open = False
         self.open(clean=True, recovery_point=0, start=0)
 
-    @rule(calls=st.lists(st.sampled_from((*_CALLS, ("delete_log", ""))), min_size=1, max_size=3))
-    def lose_the_disk(self, calls: list[tuple[str, str]]) -> None:
-        """Let the disk of the log fail, try to use the log, kill the process, and open the log again."""
+    @rule(calls=st.lists(st.sampled_from(_CALLS), min_size=1, max_size=3), delete=st.booleans())
+    def lose_the_disk(self, calls: list[tuple[str, str]], delete: bool) -> None:
+        """Let the disk of the log fail, try to use it and perhaps to delete it, kill the process, and open it again."""
         if not self.is_open or "fail_log" in self.lockstep.lacking:
             return
         end, start = self.offset("end"), self.offset("start")
         self.do("fail_log")
         self.call(calls)
+        if delete:
+            self.do("delete_log")
+            if all(group.observation.outcome.error is None for group in self.lockstep.groups):  # as from 4.4 (LG-97)
+                self.is_open = False
+                self.open(clean=True, recovery_point=0, start=0)
+                return
         self.do("crash_log")
         self.is_open = False
         self.open(clean=False, recovery_point=end, start=start)

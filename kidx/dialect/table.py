@@ -191,6 +191,9 @@ class Dialect:
     deletion_forgets_epochs = log.flag(">=3.3.0", "LG-93",
         "A log whose directory gets the name of one that will be deleted has no leader epochs any more.")
 
+    deletes_failed_logs = log.flag(">=4.4.0", "LG-97",
+        "A log whose disk has failed is deleted like any other.")
+
     has_remote_index_cache = log.flag(">=3.6.0", "",
         "A log directory may hold the cache of remote index files, which is not a partition (KIP-405).")
     prefers_local_segments = log.flag(">=4.0.0", "LO-19",

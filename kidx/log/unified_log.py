@@ -789,10 +789,11 @@ class UnifiedLog:
         """Delete the directory with all its files (LG-96).
 
         Raises:
-            FailedLogError: the disk of the log has failed.
+            FailedLogError: up to 4.3, the disk of the log has failed (LG-97).
             OSError: a file cannot be deleted.
         """
-        self._check_usable()
+        if not self.dialect.deletes_failed_logs:
+            self._check_usable()
         self.release_handles()
         shutil.rmtree(self.directory)
 

@@ -327,9 +327,7 @@ def remove_last(partition):
     remove(partition, 200)
 
 
-@pytest.mark.parametrize(
-    ("change", "end"), [(cut_off, 250), (replace_by_another_leader, 340), (remove_last, 200)], ids=str
-)
+@pytest.mark.parametrize(("change", "end"), [(cut_off, 250), (replace_by_another_leader, 340), (remove_last, 200)])
 @pytest.mark.parametrize("cut", ["2000", "10000000"])
 def test_a_last_segment_that_a_broker_truncates_after_planning_is_lost(partition, change, end, cut):
     for base in (0, 100, 200):

@@ -1,6 +1,8 @@
-"""Directory of a log: renamed, deleted, and on a disk that fails (LG-92 to LG-96)."""
+"""Directory of a log: renamed, deleted, and on a disk that fails (LG-92 to LG-97)."""
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import pytest
 
@@ -55,8 +57,17 @@ def test_a_log_on_a_failed_disk_rejects_everything_and_does_not_change(tmp_path)
         lambda: log.truncate_fully_and_start_at(5),
         lambda: log.delete_records(0),
         log.close,
-        log.delete,
     ):
         with pytest.raises(FailedLogError, match="t-0"):
             call()
     assert (contents(tmp_path / "t-0"), log.end_offset) == (before, 1)
+
+
+@pytest.mark.parametrize(("release", "is_deleted"), [("4.3.1", False), ("4.4.0", True)])
+def test_a_log_on_a_failed_disk_is_deleted_from_4_4_on(tmp_path, release, is_deleted):
+    log = UnifiedLog(tmp_path / "t-0", dialect=release)
+    log.append_as_leader(BATCH, 0)
+    log.fail()
+    with nullcontext() if is_deleted else pytest.raises(FailedLogError, match="t-0"):
+        log.delete()
+    assert (tmp_path / "t-0").exists() != is_deleted

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.implementations.mutants.registry import START, Row, defect, plant
+from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx.log import UnifiedLog
 from kidx.log.lookup import MAX_TIMESTAMP
 
@@ -95,8 +95,10 @@ plant(
         "rename_directory", "deletes and self.dialect.deletion_forgets_epochs", "False"),
     Row("LG-94", "truncates-on-a-failed-disk", "A log whose disk has failed is truncated.",
         "_truncate_fully", "self._check_usable()", "pass"),
-    Row("LG-94", "deletes-on-a-failed-disk", "A log whose disk has failed is deleted.",
-        "delete", "self._check_usable()", "pass"),
+    Row("LG-97a", "deletes-on-a-failed-disk", "A log whose disk has failed is deleted.",
+        "delete", "not self.dialect.deletes_failed_logs", "False", TRIMMING),
+    Row("LG-97b", "deletes-nothing-on-a-failed-disk", "A log whose disk has failed is not deleted, as up to 4.3.",
+        "delete", "not self.dialect.deletes_failed_logs", "True"),
     Row("LG-96", "deleted-log-leaves-files", "A deleted log leaves the file of its leader epochs.",
         "delete", "shutil.rmtree(self.directory)",
         "[path.unlink() for path in self.directory.iterdir() if path.name != FILE_NAME]"),
