@@ -7,6 +7,7 @@ import os
 import pytest
 
 from conformance.events import Diverged, Result
+from conformance.implementations.protocol import OptionalMembers
 from conformance.lockstep.file_reader import StepFileReader, UnreadableFile, corrupt, overwrite
 from conformance.lockstep.scopes.directory import LogParticipant
 from conformance.runs.plan import Plan
@@ -78,7 +79,7 @@ def test_a_missing_file_and_a_missing_directory_are_no_error(tmp_path):
     assert (tmp_path / "gone" / "0.index").read_bytes() == b"1"
 
 
-class Nothing:
+class Nothing(OptionalMembers):
     """Implementation that does nothing itself."""
 
     name, release = "nothing", "4.4.0"
