@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -193,6 +192,7 @@ class Strays:
         node: id of the broker; None if unknown.
         are_complete: True if KRaft's metadata were read, so that a topic that they lack does not exist.
         come_first: True if the release finds strays before it serves partitions, as from 3.7 on.
+        not_served: effect of another topic id on a partition that the release serves first.
     """
 
     def __init__(
@@ -203,9 +203,10 @@ class Strays:
         *,
         are_complete: bool = False,
         come_first: bool = True,
+        not_served: str = NOT_SERVED,
     ) -> None:
         self._ids, self._cluster, self._node, self._are_complete = ids, cluster, node, are_complete
-        self._come_first = come_first
+        self._come_first, self._not_served = come_first, not_served
         self._names = {topic_id: name for name, topic_id in cluster.ids.items()}
         self._usual: dict[str, Counter[str]] = defaultdict(Counter)
         for path, topic_id in ids.items():
@@ -274,11 +275,11 @@ class Strays:
         remedy = _rewritten(topic, right)
         replicas = self._cluster.replicas.get((right or "", number))
         if not is_stray:
-            reason, remedy = f"{reason}: {NOT_SERVED}", TAKEN_ID if self._is_own(topic_id, number) else remedy
+            reason, remedy = f"{reason}: {self._not_served}", TAKEN_ID if self._is_own(topic_id, number) else remedy
         elif replicas is not None and replicas.leader == NO_LEADER and self._are_deleted:
             return PartitionStart(path, "stray", f"{reason}: {effect}, and the partition starts empty", remedy=remedy)
         else:
-            reason = f"{reason}: {NOT_SERVED}; and {effect}"
+            reason = f"{reason}: {self._not_served}; and {effect}"
         return PartitionStart(path, "refused", reason, remedy=remedy)
 
     @cached_property
@@ -328,13 +329,11 @@ def _rewritten(topic: str, right: str | None) -> str:
 
 
 def inconsistent_ids(ids: Mapping[Path, str | None]) -> Iterator[PartitionStart]:
-    """Yield the partitions with another topic id than most of their topic, as a broker with ZooKeeper has them.
+    """Return the partitions with another topic id than most of their topic, as a broker with ZooKeeper has them.
 
     ZooKeeper has the right id, and not the disks. The broker rejects a different id partition by partition.
     """
-    for each in Strays(ids, ClusterMetadata(), None, come_first=False).find():
-        cause = each.reason.removesuffix(f": {NOT_SERVED}")
-        yield replace(each, reason=f"{cause}: {INCONSISTENT}")
+    return Strays(ids, ClusterMetadata(), None, come_first=False, not_served=INCONSISTENT).find()
 
 
 def made_elsewhere(
