@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from conformance.commands.options import JsonOption
-from conformance.implementations.subject.process import build, missing_tools, place_of
+from conformance.implementations.subject.build import build, missing_tools, place_of
 from conformance.report.console import sanitizing
 from conformance.subjects import load_subject, load_subjects
 

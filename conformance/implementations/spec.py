@@ -24,7 +24,7 @@ from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import FORMS, form_of
 from conformance.implementations.process import DEADLINE, ProcessIndex
 from conformance.implementations.python.objects import PythonObjectIndex, load_factory
-from conformance.implementations.subject.process import classes_of
+from conformance.implementations.subject.build import classes_of
 from conformance.kafka.builds import Build, open_build
 from conformance.kafka.client.connection import Address
 from conformance.operations import KINDS

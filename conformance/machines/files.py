@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from conformance.clauses.machines import MACHINES, why_not_driven
 from conformance.errors import NotDrivenError
 from conformance.implementations.spec import build_of, mutant_subject, parse_spec
-from conformance.implementations.subject.process import command_of
+from conformance.implementations.subject.build import command_of
 from conformance.machines.machine import Machine
 from conformance.subjects import load_subject
 

@@ -19,7 +19,7 @@ import pytest
 from foreign_findings import FOREIGN, assert_each_fails
 from rust_builds import COMPILED, use_fixed_crate
 
-from conformance.implementations.subject.process import command_of
+from conformance.implementations.subject.build import command_of
 from conformance.subjects import load_subject
 
 pytestmark = [

@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 from foreign_findings import FOREIGN, assert_each_fails
 
-from conformance.implementations.subject.process import build
+from conformance.implementations.subject.build import build
 from conformance.kafka.jar_fetch import cache_directory
 from conformance.subjects import load_subject
 

@@ -10,7 +10,7 @@ from foreign_findings import FOREIGN, apply_patch, assert_each_fails
 from kafka_findings import run_tests
 
 from conformance.implementations.jvm.driver import compile_java
-from conformance.implementations.subject.process import build
+from conformance.implementations.subject.build import build
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.subjects import load_subject
 

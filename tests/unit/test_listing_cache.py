@@ -17,7 +17,7 @@ import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.implementations.kidx.cache import ListOffsetsCache, LogCacheKey, SegmentCacheKey
+from conformance.implementations.kidx.list_offsets import ListOffsetsCache, LogCacheKey, SegmentCacheKey
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.machines import MACHINES
 from conformance.operations import Operation

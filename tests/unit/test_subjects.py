@@ -13,7 +13,8 @@ import pytest
 
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations import spec
-from conformance.implementations.subject.process import build, place_of, server_of
+from conformance.implementations.subject.build import build, place_of
+from conformance.implementations.subject.process import server_of
 from conformance.implementations.wire.endpoint import open_endpoint
 from conformance.kafka.releases import RELEASES
 from conformance.machines import files

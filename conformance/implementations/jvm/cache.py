@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import NotDrivenError
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.step_batch import Requests, performed
-from conformance.implementations.subject.process import classes_of
+from conformance.implementations.subject.build import classes_of
 from conformance.operations import Operation, Outcome
 from conformance.operations.cache import CACHE_ERROR_KINDS, CACHE_OPS, DIRECTORY, CacheObservation, CacheState
 from conformance.subjects import load_subject
@@ -25,16 +25,20 @@ from kidx.remote import id_from_text, text_of_id
 if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
-CACHE_KIND_OF: Final = {
-    "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
-    "org.apache.kafka.common.KafkaException": "unsupported_version",
-    "org.apache.kafka.common.KafkaException without a version": "kafka",
+_OF_JAVA: Final = {
     "java.lang.NumberFormatException": "invalid_number",
     "java.lang.IllegalArgumentException": "invalid_argument",
     "java.lang.IndexOutOfBoundsException": "out_of_bounds",
     "java.lang.IllegalStateException": "illegal_state",
     "java.lang.NullPointerException": "closed",
     "java.io.IOException": "io",
+}
+"""Error kinds of Java's own exceptions."""
+CACHE_KIND_OF: Final = {
+    "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
+    "org.apache.kafka.common.KafkaException": "unsupported_version",
+    "org.apache.kafka.common.KafkaException without a version": "kafka",
+    **_OF_JAVA,
 }
 """Error kinds of exceptions; a class includes its subclasses."""
 
@@ -67,12 +71,7 @@ class JvmCache(JvmClasses[CacheObservation]):
 _KIND_OF: Final = {
     "org.apache.fluss.server.exception.CorruptIndexException": "corrupt",
     "org.apache.fluss.exception.FlussRuntimeException": "kafka",
-    "java.lang.NumberFormatException": "invalid_number",
-    "java.lang.IllegalArgumentException": "invalid_argument",
-    "java.lang.IndexOutOfBoundsException": "out_of_bounds",
-    "java.lang.IllegalStateException": "illegal_state",
-    "java.lang.NullPointerException": "closed",
-    "java.io.IOException": "io",
+    **_OF_JAVA,
 }
 """Error kinds of exceptions; a class includes its subclasses."""
 

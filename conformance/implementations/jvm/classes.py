@@ -3,50 +3,20 @@
 In a lockstep, the classes of every release reply to every step, and nearly every reply equals the reply of the
 reference. The observation of the reference is therefore encoded once for all releases of a dialect, and compared with
 the bytes of the replies; only replies that differ are decoded.
-
-The codec libraries of a release are called as the release calls them (``Codecs.java``).
-
-Rows of numbers represent values of a type: Java adds them to a reply (``Reply.java``), and Python reads them.
-
-=============================== =====================================================
-``int``, ``bool``               one number
-``str``                         the two halves of an id of Kafka
-``T | None``                    0; or 1 and the numbers of ``T``
-``tuple[T, ...]``               the number of elements, and the numbers of each
-``tuple[T, U]``, a NamedTuple   the numbers of its fields
-=============================== =====================================================
-
-Every step of a lockstep needs a row. For speed, encoders and decoders are compiled from the types, like the methods of
-a NamedTuple.
 """
 
 from __future__ import annotations
 
-import base64
 import struct
-from functools import cache, cached_property, lru_cache
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    NamedTuple,
-    Self,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
-from conformance.implementations.jvm.driver import connected_driver, driver_class, loader_of
+from conformance.implementations.jvm.codecs import JvmCodecs
+from conformance.implementations.jvm.driver import connected_driver, loader_of
 from conformance.implementations.jvm.exceptions import display_name, probe_build, unmapped_exception
+from conformance.implementations.jvm.rows import ROWS, Row, row_of
 from conformance.implementations.jvm.step_batch import JvmBatchGroup, Language
 from conformance.implementations.protocol import OptionalMembers
 from conformance.operations import Operation, Outcome
-from conformance.operations.op import Shape
-from kidx.records import Codec
-from kidx.records.codecs import MAX_BORROWED_BYTES, DecompressedStream, ReadMode, StreamEnd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -57,135 +27,6 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
     from conformance.operations.op import Op
-
-_HALF: Final = 1 << 64
-
-
-class Row(NamedTuple):
-    """Encoder and decoder of a type.
-
-    Attributes:
-        numbers: A function that returns the numbers of a value.
-        value: A function that returns the value from its numbers.
-    """
-
-    numbers: Callable[[Any], Sequence[int]]
-    value: Callable[[Sequence[int]], Any]
-
-
-@cache
-def row_of(kind: Any) -> Row:
-    """Return encoder and decoder of a type."""
-    names: dict[str, Any] = {"halves": _halves, "id_of": _id_of}
-    read = eval(f"lambda number: {_read(kind, names)}", names)  # noqa: S307 -- the text is made here
-    return Row(
-        eval(f"lambda value: ({_numbers(kind, 'value')},)", names),  # noqa: S307 -- as above
-        lambda numbers: read(iter(numbers).__next__),
-    )
-
-
-def _numbers(kind: Any, value: str) -> str:
-    """Return the numbers of a value, as items of a tuple in Python."""
-    if kind in (int, bool):
-        return value
-    if kind is str:
-        return f"*halves({value})"
-    parts = _parts(kind)
-    if type(None) in parts:
-        return f"*((0,) if {value} is None else (1, {_numbers(parts[0], value)}))"
-    if parts[-1] is Ellipsis:
-        each = f"*[number for each in {value} for number in ({_numbers(parts[0], 'each')},)]"
-        return f"len({value}), {f'*{value}' if parts[0] is int else each}"
-    return ", ".join(_numbers(part, f"{value}[{place}]") for place, part in enumerate(parts))
-
-
-def _read(kind: Any, names: dict[str, Any]) -> str:
-    """Return an expression in Python for the value whose numbers ``number`` returns, one after the other."""
-    if kind is int:
-        return "number()"
-    if kind is bool:
-        return "bool(number())"
-    if kind is str:
-        return "id_of(number(), number())"
-    parts = _parts(kind)
-    if type(None) in parts:
-        return f"({_read(parts[0], names)} if number() else None)"
-    if parts[-1] is Ellipsis:
-        return f"tuple([{_read(parts[0], names)} for _ in range(number())])"
-    if get_origin(kind) is not tuple:
-        names[kind.__name__] = kind
-    fields = ", ".join(_read(part, names) for part in parts)
-    return f"({fields},)" if get_origin(kind) is tuple else f"{kind.__name__}({fields})"
-
-
-def _parts(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) or tuple(get_type_hints(kind).values())
-
-
-def _halves(text: str) -> tuple[int, int]:
-    data = base64.urlsafe_b64decode(f"{text}==")
-    return int.from_bytes(data[:8], signed=True), int.from_bytes(data[8:], signed=True)
-
-
-def _id_of(high: int, low: int) -> str:
-    data = (high % _HALF).to_bytes(8) + (low % _HALF).to_bytes(8)
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-_FLAT: Final = Row(lambda value: value, tuple)
-_Transactions = tuple[tuple[int, int, int, int], ...]
-ROWS: Final = {
-    Shape.FLAG: row_of(bool),
-    Shape.NUMBER: row_of(int),
-    Shape.NUMBERS: _FLAT,
-    Shape.PAIR: _FLAT,
-    Shape.MAYBE_PAIR: _FLAT,
-    Shape.ANSWERS: row_of(tuple[tuple[int, int, int] | None, ...]),
-    Shape.TRANSACTIONS: row_of(_Transactions),
-    Shape.COLLECTED: row_of(tuple[_Transactions, bool]),
-}
-"""Rows of the values of operations that return something."""
-
-
-_ROW_HEAD: Final = struct.Struct(">BII")
-"""Kind of the stream's end, number of bytes before it, and number of blocks of known size."""
-
-
-class JvmCodecs:
-    """Codec libraries of one release (see :class:`conformance.implementations.protocol.CodecProvider`).
-
-    Args:
-        loader: The loader of the release's classes.
-    """
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-        self.decompress = lru_cache(maxsize=64)(self._decompress)  # a batch is read several times
-
-    @cached_property
-    def _codecs(self) -> Any:
-        return driver_class("Codecs")(self._loader)
-
-    def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
-        """Compress data for a batch of this magic (``wrapForOutput``)."""
-        return bytes(self._codecs.compress(codec, data, magic))
-
-    def _decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
-        """Decompress the data of a batch of this magic (``wrapForInput``); None if the result is too large."""
-        # For a corrupt stream, zstd and snappy return nothing from the corrupt piece, and reading byte by byte gives
-        # the same result. Lz4 returns the part before the corruption, but treats an empty block differently if one byte
-        # is requested.
-        by_record = mode is ReadMode.RECORDS or (mode is ReadMode.PIECES and codec is Codec.LZ4)
-        found = self._codecs.decompress(codec, data, magic, by_record, MAX_BORROWED_BYTES)
-        if found is None:
-            return None
-        decoded = bytes(found)
-        ending, size, count = _ROW_HEAD.unpack_from(decoded)
-        blocks = struct.unpack_from(f">{count}I", decoded, _ROW_HEAD.size)
-        start = _ROW_HEAD.size + 4 * count
-        end = start + size
-        return DecompressedStream(decoded[start:end], StreamEnd(ending), decoded[end:].decode() or None, blocks)
-
 
 _HEAD: Final = struct.Struct("=3q")
 """Error (0: none, negative: unknown kind), size of the value in numbers (negative: none), size of the state."""

@@ -9,8 +9,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.implementations.kidx.cache import ListOffsetsCache
-from conformance.implementations.kidx.shared_dialect import Answers, SharedDialect, SharedReference, results_per_dialect
+from conformance.implementations.kidx.list_offsets import Answers, ListOffsetsCache, results_per_dialect
+from conformance.implementations.kidx.shared_dialect import SharedDialect, SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker, producer_of
 from conformance.operations.log import (

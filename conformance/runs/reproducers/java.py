@@ -24,9 +24,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.classes import ROWS
 from conformance.implementations.jvm.driver import BESIDE_KAFKA, SOURCES
 from conformance.implementations.jvm.exceptions import KIND_OF
+from conformance.implementations.jvm.rows import ROWS
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
 from conformance.machines import MACHINES
 from conformance.operations import FILE_OPERATIONS, KINDS

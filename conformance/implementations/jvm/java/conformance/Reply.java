@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
  * <pre>
  *   0 error kind (0: none, -1: an exception without a kind)
  *   1 number of values, -1 for "nothing"     2 number of longs of state, 0 if nothing is open
- *   3... value, then state: as conformance/implementations/jvm/classes.py reads them
+ *   3... value, then state: as conformance/implementations/jvm/rows.py reads them
  * </pre>
  */
 final class Reply {
