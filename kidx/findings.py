@@ -142,7 +142,6 @@ class Finding:
     """Row of the table: a fault of a file, or a remark.
 
     Attributes:
-        path: path of the file.
         topic: name of the topic; None outside a partition.
         partition: number of the partition; None outside one.
         base_offset: base offset of the segment; None outside one.

@@ -97,9 +97,6 @@ def remember(
     """Add a difference that does not count, after which the implementation continues.
 
     Args:
-        history: The history of the implementation.
-        operation: The operation of the step.
-        clauses: The clauses of the step.
         fields: The fields of the state that differ.
         of_bytes: True if the file differs.
     """
@@ -125,8 +122,6 @@ def rests_on(
     """Return the clauses by which the parts came about on which a difference depends.
 
     Args:
-        history: The history of the implementation.
-        operation: The operation of the step.
         expected: The reference's observation.
         actual: The implementation's observation.
         of_length: True if only the length of the file and its consequences differ.

@@ -41,7 +41,6 @@ def clauses_of(operation: Operation, before: TrackedIndex, observation: Observat
     """Return the clauses that a step exercises, the most specific first.
 
     Args:
-        operation: The operation of the step.
         before: The tracked state before the step.
         observation: The reference's outcome and state.
     """
@@ -69,7 +68,6 @@ def implicated_clauses(
 
     Args:
         exercised: The clauses that the step exercises.
-        operation: The operation of the step.
         content: The content of the file before the step.
         actual: The implementation's observation.
     """
@@ -105,7 +103,6 @@ def is_broken(kind: str, content: bytes) -> bool:
     Zeros after the entries are the preallocated tail.
 
     Args:
-        kind: The kind of the index.
         content: The content of the index file.
     """
     layout = OFFSET_INDEX if kind == "offset" else TIME_INDEX
@@ -134,7 +131,6 @@ def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observati
     size, and no timestamp below -1. The directory of an index exists, and the index has space for at least one entry.
 
     Args:
-        operation: The operation of the step.
         before: The tracked state before the step.
         observation: The reference's observation.
     """

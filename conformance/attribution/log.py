@@ -690,7 +690,6 @@ def clauses_of_log_step(
     """Return the clauses that a step on a log exercises; OBSERVED clauses are more specific and come first.
 
     Args:
-        operation: The operation of the step.
         dialect: The dialect of the release whose catalogue applies.
         before: The state before the step; None if no log was open.
         observation: The reference's observation.

@@ -69,7 +69,6 @@ def narrow_clauses(
 
     Args:
         exercised: The clauses that the step exercises.
-        operation: The operation of the step.
         expected: The observation with which the implementation is compared, and the files.
         actual: The implementation's observation and files.
     """
@@ -156,7 +155,6 @@ def implicated_clauses(
 
     Args:
         exercised: The clauses that the step exercises.
-        operation: The operation of the step.
         dialect: The dialect of the release whose catalogue applies.
         before: The state before the step; None if no log was open.
         after: The reference's observation, and the files after the step.

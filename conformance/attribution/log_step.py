@@ -31,7 +31,6 @@ class TrackedLog:
         has_lost_indexes: True if the offset index or the time index of a segment was removed or corrupted.
         failed: True if the log's disk has failed.
         directory: The role of the directory's name, as in ``rename_log``.
-        settings: The settings of the topic.
     """
 
     unprepared: bool = False

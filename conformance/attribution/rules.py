@@ -76,7 +76,6 @@ class Rules(dict[tuple[str, str | None], Compiled]):
 
     Args:
         rows: The table; the catalogue decides which rows apply.
-        release: The release.
     """
 
     def __init__(self, rows: Iterable[Row], release: str) -> None:
@@ -102,7 +101,6 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         """Return the clauses that a step exercises, the most specific first.
 
         Args:
-            operation: The name of the operation.
             error: The kind of the error, or None if the operation succeeded.
             step: The argument of the conditions.
         """
@@ -126,7 +124,6 @@ class DirectoryStep(NamedTuple, Generic[StateT, TrackedT]):
         args: The operation's arguments.
         tracked: The tracked state before the step.
         was: The state before the step; None if no object was open.
-        outcome: The outcome of the operation.
         now: The state after the step; None if no object is open.
         before: The files before the step.
         files: The files after the step.

@@ -76,7 +76,6 @@ class SegmentStep(NamedTuple):
         args: The operation's arguments.
         before: The tracked state before the step.
         was: The state before the step; for the first ``open_segment``, the state after it.
-        outcome: The outcome of the operation.
         now: The state after the step.
         files_before: Log, offset index, time index and transaction index before the step; None if a file is missing.
         files: The same files after the step.
@@ -254,7 +253,6 @@ def segment_clauses_of(
     """Return the clauses that a step exercises, the most specific first.
 
     Args:
-        operation: The operation of the step.
         before: The tracked state before the step.
         observation: The reference's observation.
         files_before: The four files before the step.

@@ -37,7 +37,6 @@ class TrackedIndex:
 
     Attributes:
         release: The release that the reference implements.
-        dialect: The dialect of the release.
         preexisting: True if the file existed at the last ``open``, or exists for the next one; set by the lockstep.
         kind, path, base_offset, max_index_size, writable: The arguments of the last ``open``.
         state: The state before the step, or None until an index has been opened.
@@ -107,7 +106,6 @@ class Step(NamedTuple):
         args: The operation's arguments.
         before: The tracked state before the step.
         was: The state before the step; None before an ``open``, whose rows do not use it.
-        outcome: The outcome of the operation.
         now: The state after the step; None after a failed ``open``, whose rows do not use it.
     """
 

@@ -47,7 +47,6 @@ def counts_at_level(parts: DivergentParts, level: str) -> bool:
 
     Args:
         parts: The parts of the step that differ.
-        level: The level of the verdict.
     """
     catalogue = load_clauses()
     levels = {catalogue[clause].level for clause in parts.clauses}

@@ -32,7 +32,6 @@ class Edition(msgspec.Struct, frozen=True):
     """Frozen list of clauses.
 
     Attributes:
-        edition: The name.
         clauses: The level and the digest of the statement of each clause, by id.
     """
 

@@ -273,8 +273,6 @@ def resolve_operations(
     """Return the operations of ``--operation``, and the machines that have one of them.
 
     Args:
-        names: The names of the operations.
-        machines: The machines.
         named: True if the user has named the machines, so that each needs one of the operations.
 
     Raises:

@@ -313,7 +313,6 @@ def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, w
     """Run the plan, print the results and return the events.
 
     Args:
-        plan: The run plan.
         report: The directory of the report, or None.
         shown: The options for text, or None to print one JSON document.
         with_proposal: True to print the proposed changes to the expectations.

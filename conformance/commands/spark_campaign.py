@@ -30,7 +30,6 @@ def run_campaign(
 
     Args:
         plan: The plan of every run.
-        seeds: The seeds of the runs.
         report: The campaign's directory, or None for one named after the time.
         as_json: True to print one JSON document instead of text.
         quiet: True to print no progress.

@@ -116,7 +116,6 @@ class ExpectationTracker:
 
         Args:
             clauses: clauses that the diverging step exercised.
-            machine: name of the machine.
             implementation: name of the implementation that diverged.
             release: Kafka release with which the implementation was compared.
         """
@@ -137,7 +136,6 @@ class ExpectationTracker:
         Args:
             clauses: clauses that the diverging step exercised.
             signature: signature of the divergence, see :mod:`conformance.runs.divergences.signatures`.
-            machine: name of the machine.
             implementation: name of the implementation that diverged.
             release: Kafka release with which the implementation was compared.
             detail: text that may follow the signature in an expectation.

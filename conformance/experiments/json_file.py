@@ -19,7 +19,6 @@ def save_json(content: Json, directory: Path, stem: str, kind: str) -> Path:
     """Write a file, which appears complete or not at all, and return its path.
 
     Args:
-        content: the document.
         directory: directory of the file; created if missing.
         stem: beginning of the file's name, before the hash.
         kind: kind of the finding, for messages.

@@ -161,11 +161,7 @@ class BatchedImplementation(Implementation, Protocol):
 
 
 class StepBatch(Protocol):
-    """Batch of steps, each with the expected result for every set of rules (:class:`BatchedImplementation`).
-
-    Attributes:
-        steps: The number of steps.
-    """
+    """Batch of steps, each with the expected result for every set of rules (:class:`BatchedImplementation`)."""
 
     steps: int
 
@@ -179,7 +175,6 @@ class StepBatch(Protocol):
         """Add an operation, with the expected observation and files.
 
         Args:
-            operation: The operation.
             expected: The expected observation and files, for each set of rules. The type of the files depends on the
                 scope of the lockstep; for an index file, it is the content.
             by_name: A function that returns the content of each path, given such files and their name.
@@ -206,7 +201,6 @@ class BatchGroup(Protocol):
         """Start to execute a batch; ``finish`` must be called before the next batch.
 
         Args:
-            script: The batch.
             alone: True if the caller calls ``finish`` immediately, without preparing another batch in the meantime.
         """
 

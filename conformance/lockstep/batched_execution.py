@@ -30,7 +30,6 @@ class Step:
 
     Attributes:
         number: The 0-based index into the example's operations.
-        operation: The operation.
         name: The name of the files that are compared after the step.
         before: For each group, the reference's observation and files before the step.
         expected: For each group, the reference's observation and files after the step.
@@ -79,7 +78,6 @@ class BatchedExecution:
     """Batched participants of a lockstep.
 
     Args:
-        scope: The scope of the lockstep.
         groups: For each group (of subjects whose releases behave alike), its subjects.
         attribute_step: A callback that receives each step before the participants do. It raises an error if a
             reference is wrong.

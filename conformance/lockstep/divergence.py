@@ -229,7 +229,6 @@ class FileDifference(NamedTuple):
     """File that differs.
 
     Attributes:
-        name: The name of the file.
         how: The keywords for the difference.
             ``room``: only zeros or a partial entry at the end differ; a missing file counts as empty.
             ``tail``: only bytes after the last expected entry that is not zeros differ.
@@ -373,8 +372,6 @@ def decide(divergence: Divergence, level: str = "observed", *, tolerated: bool) 
     """Return the decision about a divergence: after a tolerated divergence, a participant continues if it can.
 
     Args:
-        divergence: The divergence.
-        level: The level of the verdict.
         tolerated: True if the divergence does not end the example.
     """
     if not tolerated:

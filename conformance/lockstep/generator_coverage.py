@@ -55,7 +55,6 @@ def missed_rows(machine: str, kinds: Mapping[Kind, int], supported: set[str] | N
     """Return the rows that a run had to match, but did not.
 
     Args:
-        machine: The name of the machine.
         kinds: The steps of generated examples.
         supported: The operations that every participant has; None for all.
     """
@@ -81,7 +80,6 @@ def measured(machine: str, kinds: Mapping[Kind, int], *, demanded: bool) -> Iter
     """Yield the number of steps that match each row.
 
     Args:
-        machine: The name of the machine.
         kinds: The steps of generated examples.
         demanded: True if the run has to match the rows; otherwise, and for rare rows, ``passed`` is None.
     """

@@ -192,7 +192,6 @@ class Participant(ABC):
         """Return the expected and the actual result with all tolerated differences removed.
 
         Args:
-            operation: The operation of the step.
             expected: The reference's observation and files.
             actual: This participant's observation and files.
             reference: The reference, after the step.

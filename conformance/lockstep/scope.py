@@ -107,8 +107,6 @@ class Scope(Generic[ObservationT, Files]):
         """Return the reference's files after an operation.
 
         Args:
-            reference: The reference.
-            operation: The operation.
             before: The files before the operation.
         """
         del operation, before
@@ -119,7 +117,6 @@ class Scope(Generic[ObservationT, Files]):
         """Return the compared files by their paths in the participant's directory; None for a file that does not exist.
 
         Args:
-            files: The files.
             name: The name of the files, as returned by :meth:`named`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no batched participants")
@@ -163,7 +160,6 @@ class Scope(Generic[ObservationT, Files]):
         """Return the clauses that a step of the reference exercises; called before :meth:`track`.
 
         Args:
-            operation: The operation of the step.
             dialect: The dialect of the group.
             tracked: The tracked state of the group.
             before: The observation and the files before the step.
@@ -186,7 +182,6 @@ class Scope(Generic[ObservationT, Files]):
 
         Args:
             clauses: The clauses that the step exercises.
-            operation: The operation of the step.
             dialect: The dialect of the group.
             seen: The reference's observations and files before and after the step.
             expected: The observation and the files that the subject is compared with, without tolerated differences.
@@ -200,7 +195,6 @@ class Scope(Generic[ObservationT, Files]):
 
         Args:
             tracked: The tracked state before the step.
-            operation: The operation of the step.
         """
         del tracked, operation
         return ()
@@ -224,7 +218,6 @@ class Scope(Generic[ObservationT, Files]):
         """Return the clauses below MUST by which the state came about that a difference depends on.
 
         Args:
-            history: The history of the participant.
             hidden: The result of :meth:`hidden` before the step.
             divergence: The difference.
             expected: The reference's observation.

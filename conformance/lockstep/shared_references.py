@@ -28,7 +28,6 @@ class SharedReferences(Generic[ObservationT, Files]):
     """References of all groups. Of groups that share, only the last one's reference executes; the others are idle.
 
     Args:
-        scope: The scope of the lockstep.
         groups: The groups in the order of their dialects.
 
     Attributes:

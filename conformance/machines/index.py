@@ -35,7 +35,6 @@ class IndexMachine(Machine):
     """Machine of one index file.
 
     Attributes:
-        suffix: The suffix of the file.
         skipped_operations: The names of the operations that a participant does not support.
         probe: The keys and sizes of the index, near which rules choose their arguments.
         path: The name of the file.

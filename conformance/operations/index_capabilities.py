@@ -85,7 +85,6 @@ def missing_index_capability(operation: Operation, capabilities: frozenset[str])
 
     Args:
         operation: The operation; it opens an index, or an index is open.
-        capabilities: The capabilities of the index.
     """
     name, arguments = operation
     needed: tuple[str, ...] = OF_OPERATION.get(name, ())
@@ -106,7 +105,6 @@ def can_execute(operations: Iterable[Operation], capabilities: frozenset[str]) -
 
     Args:
         operations: The steps, from the first one on.
-        capabilities: The capabilities of the index.
     """
     is_open = True
     for operation in operations:

@@ -64,7 +64,6 @@ def wrong_argument(operation: str, request: dict[str, Any]) -> str:
     """Return the name of the first argument of a request that does not have its type; empty if all have.
 
     Args:
-        operation: The name of the operation.
         request: The request, with all arguments of the operation and no others.
     """
     try:

@@ -127,7 +127,6 @@ def is_by_time(target: int, dialect: Dialect) -> bool:
     Args:
         target: A timestamp, or a special target; a special target that the release does not have is a timestamp
             (LO-15).
-        dialect: The dialect of the release.
     """
     return target == MAX_TIMESTAMP or not supports_target(dialect, target)
 

@@ -63,8 +63,6 @@ def encode_malformed(batch: Mapping[str, Any], records: Sequence[SimpleRecord], 
 
     Args:
         batch: The batch, as the module describes it.
-        records: The records of the batch.
-        codec: The codec of the batch.
     """
     magic = batch.get("magic", 2)
     data = _batch(batch, records, codec) if magic >= 2 else _messages(batch, records, codec, magic)

@@ -36,7 +36,6 @@ def find_in_file(path: Traversable, name: str) -> Trace | None:
     """Return the trace with an id; None if the file does not contain it.
 
     Args:
-        path: The file.
         name: The id, or machine and id as in ``offset-5f0c2a9be31d``.
 
     Raises:
@@ -53,7 +52,6 @@ def only_trace(path: Path, name: str) -> Trace:
     """Return one trace of a file.
 
     Args:
-        path: The file.
         name: The id of the trace; may be empty if the file has one trace.
 
     Raises:

@@ -91,7 +91,6 @@ class Tier:
     """Requirement that tests may have.
 
     Attributes:
-        marker: description of the marker.
         modules: names of the required modules.
         checks: further checks, such as :func:`_java`.
     """

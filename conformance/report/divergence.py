@@ -210,7 +210,6 @@ def sides(machine: str, steps: Sequence[str], aspects: Sequence[str], expected: 
     """Return lines that show the differing aspect and both values, field by field, with differing fields marked.
 
     Args:
-        machine: machine of the steps.
         steps: steps up to the divergence.
         aspects: what differs (``outcome``, ``text``, ``state`` or ``bytes``); both values are about the first one.
         expected: the expected value, as in an event.

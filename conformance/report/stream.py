@@ -73,7 +73,6 @@ class Stream:
     """Events of one run.
 
     Attributes:
-        path: path of the file.
         header: arguments of the run.
         footer: end of the run; None if it was cut off.
         results: results of each finished machine × implementation × release.
@@ -191,9 +190,6 @@ def _object(line: str) -> dict[str, Any]:
 
 class CombinedSink:
     """Sink that passes every event to several writers.
-
-    Args:
-        sinks: the writers.
 
     Attributes:
         failures: error messages of the writers, each once.

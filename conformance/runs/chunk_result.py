@@ -32,7 +32,6 @@ class ChunkResult:
 
     Attributes:
         number: The number of the chunk; :data:`REGRESSION_TRACES` for the regression traces.
-        examples: The number of examples.
         steps: The number of operations of the examples.
         kinds: The number of steps by operation, kind of error and exercised clauses, of the newest release's reference.
         drawn: The number of generated examples, without regression traces.
@@ -88,7 +87,6 @@ class ChunkResult:
         """Add the result of the next chunk, without the participants that have dropped out before.
 
         Args:
-            chunk: The result of the chunk.
             limit: The score at which a participant drops out, see ``dropout_scores``.
         """
         gone = self.gone(limit)

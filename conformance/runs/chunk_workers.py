@@ -46,7 +46,6 @@ class ChunkQueue:
     """Queue of the chunks of one machine, with the results of finished ones.
 
     Attributes:
-        machine: The name of the machine.
         chunks: All chunks of the machine, in order.
         deadline: The time on the monotonic clock at which the machine's run ends; None for no limit.
         done: The results of chunks that this process ran, by chunk number.
@@ -163,10 +162,7 @@ class ChunkWorkers:
     """Worker processes of a run. Each runs one chunk at a time.
 
     Args:
-        plan: The plan of the run.
-        ledger: The expectations.
         helpers: The number of workers in addition to this process.
-        seed: The seed of the run.
         scratch: A directory for the files of the workers, which is removed at the end.
     """
 

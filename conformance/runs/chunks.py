@@ -37,8 +37,6 @@ class Chunk(NamedTuple):
 
     Attributes:
         number: The number of the chunk, from 0.
-        seed: The seed of its examples.
-        examples: The number of examples.
         done: The number of examples up to the end of this chunk.
         ends_round: True if a round ends with it.
     """
@@ -68,11 +66,7 @@ class _TimeIsUp(BaseException):
 
 
 class _Ended(BaseException):
-    """Exception around an error that ends the run: Hypothesis would execute the example again to explain the error.
-
-    Attributes:
-        error: The error.
-    """
+    """Exception around an error that ends the run: Hypothesis would execute the example again to explain the error."""
 
     def __init__(self, error: ToolError) -> None:
         super().__init__(str(error))
@@ -88,7 +82,6 @@ def run_chunk(
         bound: The machine, bound to a lockstep.
         how: The settings with the number of steps.
         seed: The seed of the chunk.
-        examples: The number of examples.
         is_time_up: A callback that returns True to end the chunk; called after each example. The examples until then
             are the same as in any other run with this seed.
 

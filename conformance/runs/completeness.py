@@ -65,7 +65,6 @@ def clauses_compared(results: Iterable[Result], level: str) -> tuple[int, int]:
     """Return the number of clauses that were compared, and of those that apply, each once for each implementation.
 
     Args:
-        results: The results.
         level: The level of the clauses that count.
     """
     catalogue = load_clauses()

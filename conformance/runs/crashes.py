@@ -42,8 +42,6 @@ def find_crash(
     """Return the step that kills the process, with the steps of its example and the participant that executed it.
 
     Args:
-        plan: The plan of the run.
-        ledger: The expectations.
         machine: The machine of the chunks.
         chunks: The chunks, one of which has killed a process.
         participants: For each participant, its ``-i`` argument, its name and its release.

@@ -34,7 +34,6 @@ def new_trace(
     Args:
         machine: name of the machine that recorded the operations.
         release: release with which the implementation was compared.
-        operations: steps.
         failure: divergence as JSON, or None.
         title: description of the trace.
         **origin: further entries of ``provenance``.
@@ -82,7 +81,6 @@ def divergence_event(
         operations: steps that lead to it.
         traces: directory of traces; if the trace cannot be saved there, the event contains the reason.
         implementation: specification of the implementation, as the command line has it; empty for the reference.
-        seed: seed of the run.
         shrinking: result of shrinking; empty if the steps were not shrunk.
         level: lowest level of clauses that counts in the run.
         **origin: further entries of the trace's ``provenance``.

@@ -55,8 +55,6 @@ class DivergenceReporter:
     With ``stop_at_first``, the first divergence of each participant is emitted immediately instead.
 
     Args:
-        plan: The plan of the run.
-        seed: The seed of the run.
         sink: A callback that receives the events.
 
     Attributes:
@@ -265,9 +263,6 @@ def as_event(
     """Save the trace of a divergence and return the event.
 
     Args:
-        run: The machine run.
-        failed: The divergence.
-        seed: The seed of the run.
         specification: The ``-i`` argument of the implementation that diverges; empty for the reference.
         machine: The machine of the operations; by default the machine of the run.
     """

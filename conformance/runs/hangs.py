@@ -52,10 +52,7 @@ def events_of(run: MachineRun, hang: Hang, evidence: ChunkResult, seed: int, mac
     """Return the events after a hang: the other divergences of its machine, not shrunk, and a result per participant.
 
     Args:
-        run: The machine run.
-        hang: The hang.
         evidence: The result of the chunks before the hang.
-        seed: The seed of the run.
         machine: The machine of the step, if the worker has continued with another machine.
     """
     participant = hang.divergence.participant
@@ -99,9 +96,7 @@ class HangReport:
     """Report of a hang.
 
     Attributes:
-        machine: The machine of the steps.
         hang: The step that hangs, and the steps before it.
-        trace: The path of the trace.
         specification: The ``-i`` argument of the participant; empty for the reference.
         release: The release of the participant's classes or dialect.
     """
@@ -154,7 +149,6 @@ def report_hang(
     """Shrink the steps to a hang, and save them.
 
     Args:
-        hang: The hang.
         traces: The directory for the trace.
         limit: The time in seconds that the step has taken.
         shrink_time: The maximum time in seconds for shrinking.

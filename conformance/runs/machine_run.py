@@ -85,10 +85,7 @@ class MachineRun(Observer):
     """One machine with all implementations of a plan.
 
     Args:
-        plan: The plan of the run.
-        machine: The name of the machine.
         scratch: An empty directory.
-        ledger: The expectations.
         progress: A callback that receives the progress of downloads.
 
     Attributes:

@@ -101,11 +101,7 @@ class Plan:
         return self.max_examples if self.max_examples is not None else self.profile.examples_of(machine)
 
     def command(self, seed: int) -> str:
-        """Return the command of the same run, without the options for its output.
-
-        Args:
-            seed: The seed of the run.
-        """
+        """Return the command of the same run, without the options for its output."""
         words = ["conformance", "run", "--profile", self.profile.name, "--seed", str(seed)]
         words += [word for name in self.implementations for word in ("-i", name)]
         words += [word for release in self.releases for word in ("--kafka", release)]
@@ -138,7 +134,6 @@ def extra_workers_for(plan: Plan, machines: Sequence[str]) -> int:
 
     Args:
         plan: The plan; its ``jobs`` takes precedence.
-        machines: The machines of the run.
     """
     if plan.jobs is not None or not machines:
         return (plan.jobs or 1) - 1 if machines else 0

@@ -100,7 +100,6 @@ def broker_lockstep(broker: Broker, **options: Any) -> Iterator[BrokerLockstep]:
     """Start a broker, connect a lockstep to it, and always stop it.
 
     Args:
-        broker: The broker.
         **options: Further arguments of the lockstep.
 
     Raises:
@@ -204,7 +203,6 @@ def replay(
     diverges in a step before the recorded one and can continue, the replay continues, too, and fails at the end.
 
     Args:
-        trace: The trace.
         releases: The releases whose dialects and classes are used.
         implementations: ``-i`` arguments such as ``"jvm"``; empty to execute only the reference and the model.
         on_step: A callback that receives every step: its number from 0, the operation, the reference's observation, and

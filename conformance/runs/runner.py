@@ -63,7 +63,6 @@ def run_examples(
 
     Args:
         run: The machine run of this process.
-        seed: The seed of the run.
         limit: The maximum time in seconds; None for no limit.
         sink: A callback that receives progress events.
         workers: The worker pool; None to use only this process.
@@ -131,7 +130,6 @@ def run(
     """Execute a plan.
 
     Args:
-        plan: The plan of the run.
         sink: A callback that receives every event.
         progress: A callback that receives the progress of downloads.
         announce: A callback that receives a description of changes to brokers that the harness did not start.

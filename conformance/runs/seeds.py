@@ -28,7 +28,6 @@ def resolve_seed(wish: SeedRequest, fixed: int | None) -> Seed:
     """Return the seed of a run.
 
     Args:
-        wish: The requested seed.
         fixed: The profile's seed; None if the profile uses a random one each time.
     """
     if isinstance(wish, int):

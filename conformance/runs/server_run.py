@@ -45,7 +45,6 @@ class ServerRunContext(NamedTuple):
         seed: The seed of all random choices.
         seconds_left: A function that returns the remaining time in seconds, or None if there is no limit.
         sink: A callback that receives every event.
-        ledger: The expectations.
         progress: A callback that receives the progress of downloads.
         announce: A callback that receives a description of changes to servers that the harness did not start.
     """
@@ -62,10 +61,7 @@ class ServerRun:
     """Run of one server that is compared with one release.
 
     Args:
-        plan: The plan of the run.
         name: The ``-i`` argument.
-        release: The release.
-        context: The context of the run.
 
     Attributes:
         amount: The number of examples, steps and restarts.
@@ -147,7 +143,6 @@ class ServerRun:
         """Return the same divergence with fewer operations, or the divergence itself if time does not allow.
 
         Args:
-            failure: The divergence.
             attempt: A function that executes operations, and returns the divergence if it is the same, or None.
         """
         seconds = self.plan.shrink_time
@@ -170,10 +165,8 @@ class ServerRun:
         """Return the result of this release.
 
         Args:
-            statistics: The statistics of the lockstep.
             diverging: The ids of the clauses in which a divergence was found.
             divergences: The number of divergences that count.
-            details: The details of the result.
         """
         counts = {each.id: statistics.clauses.get(each.id, 0) for each in clauses_for(self.machine, self.release)}
         wrong = set(diverging)
@@ -201,10 +194,7 @@ def run_server(kind: type[ServerRun], plan: Plan, name: str, context: ServerRunC
     """Compare one server with each release of a plan, one after the other.
 
     Args:
-        kind: The class of the run.
-        plan: The plan.
         name: The ``-i`` argument.
-        context: The context of the run.
 
     Raises:
         ToolError: The server cannot be started or reached; divergences found before have been emitted.

@@ -34,9 +34,7 @@ def results_of(
     """Yield a result for each implementation and release, including those that the machine cannot test.
 
     Args:
-        run: The machine run.
         evidence: The result of all its chunks.
-        found: The unique divergences.
         seconds: The duration.
     """
     for specification, subject in run.subjects:
@@ -221,7 +219,6 @@ def coverage_of(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]:
     """Yield the number of steps of generated examples that match each row of attribution.
 
     Args:
-        run: The machine run.
         evidence: The result of all its chunks.
     """
     yield from measured(run.name, evidence.drawn_kinds, demanded=_is_demanded(run, evidence))
@@ -231,7 +228,6 @@ def missing_coverage(run: MachineRun, evidence: ChunkResult) -> str:
     """Return a message about the rows that a run missed although the plan demands coverage; empty without any.
 
     Args:
-        run: The machine run.
         evidence: The result of all its chunks.
     """
     if not _is_demanded(run, evidence):

@@ -73,7 +73,6 @@ class BatchPlan(NamedTuple):
         codec, magic, value_size: codec, format and size of each value.
         role: one of :data:`PRODUCER_ROLES`.
         producer_id, producer_epoch, coordinator_epoch: fields of the producer or the marker.
-        leader_epoch: leader epoch of the batch.
         max_timestamp_error: number that the header adds to the largest timestamp.
         empty: True if compaction has removed its records.
     """
@@ -97,7 +96,6 @@ class BatchPlan(NamedTuple):
         """Return the batch as bytes.
 
         Args:
-            next_offset: next offset of the log.
             largest_timestamp: largest timestamp of the log so far.
         """
         base = min(max(next_offset + self.gap, 0), LONG_MAX - INT_MAX)
@@ -246,7 +244,6 @@ class RecordDamage(NamedTuple):
 
         Args:
             plan: the valid batch.
-            next_offset: next offset of the log.
             largest_timestamp: largest timestamp of the log so far, in milliseconds.
         """
         plain = plan._replace(codec=Codec.NONE, magic=2, role="none", empty=False, stamped=False)

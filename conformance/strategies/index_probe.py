@@ -33,7 +33,6 @@ class IndexProbe:
     In a lockstep without participants (a benchmark of Hypothesis alone), everything is empty.
 
     Args:
-        lockstep: lockstep of the index.
         kind: kind of the index: "offset", "time" or "transaction".
 
     Attributes:

@@ -24,7 +24,6 @@ class Write(NamedTuple):
         epoch: producer epoch, relative to the last one seen.
         sequence: first sequence number.
         transactional: True if the batch is part of a transaction.
-        records: number of records.
         ends: ``"abort"`` or ``"commit"`` for a marker; None for a batch of records.
         coordinator: coordinator epoch, relative to the last one seen.
         empty: True if compaction has removed all its records.

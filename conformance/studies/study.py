@@ -55,7 +55,6 @@ class Finding(msgspec.Struct, Generic[Seen], frozen=True, kw_only=True):
     """Content of the file of a wrong result.
 
     Attributes:
-        release: the release.
         clause: clause that states the result; None if none does.
         seen: the result, with its case.
     """
@@ -80,7 +79,6 @@ class Request(NamedTuple):
 
     Attributes:
         machines: what is searched, of :attr:`Study.machines`.
-        seed: random seed.
         examples: number of examples of each machine; None for the study's own number.
         seconds: time for each release after which no new case begins; None for no limit.
         directory: directory for a file of each finding; None writes none, and then nothing is shrunk.
@@ -123,7 +121,6 @@ class Searched(NamedTuple):
     Attributes:
         release: the release; empty for all of them together.
         same: the first release with the same classes, whose results these are.
-        rows: JSON results.
         is_cut: True if the time limit ended the search early.
     """
 
@@ -137,8 +134,6 @@ class PlantedSearch(NamedTuple):
     """Result of a search for a planted defect.
 
     Attributes:
-        name: name of the defect.
-        seed: random seed.
         looked: number of results that the search has examined.
         found: the first wrong result that is not known of the unchanged release, as a text; None without one.
     """
@@ -391,8 +386,6 @@ class Study(Generic[Bench, Case, Seen, File]):
         """Yield the result of a search for each planted defect and seed.
 
         Args:
-            names: names of the defects.
-            seeds: the seeds.
             release: release whose classes are changed.
             scratch: an empty directory.
             examples: number of examples from each seed; None for :attr:`planted_examples`.
@@ -541,9 +534,6 @@ def search_releases(
     """Yield the results of each release; releases with the same digest are searched once.
 
     Args:
-        study: the study.
-        request: its options.
-        releases: the releases.
         scratch: an empty directory.
         jobs: maximum number of worker processes; this process searches if one is enough.
         progress: called while jars are fetched.

@@ -31,8 +31,6 @@ class Topic(NamedTuple):
     """Topic that exists.
 
     Attributes:
-        name: its name.
-        topic_id: its id.
         created: timestamp in milliseconds of the record that created it; None if only a snapshot has that record.
     """
 

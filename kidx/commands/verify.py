@@ -477,7 +477,6 @@ def _verdict_line(result: Verification, start: Start | None) -> str:
     """Return the verdict on the files, with DO NOT START if a start would do harm, or else RECORDS LOST if any were.
 
     Args:
-        result: result of the verification.
         start: effect of a start; None if it was not predicted.
     """
     counts = result.counts()

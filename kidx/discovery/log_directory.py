@@ -38,10 +38,7 @@ class LogDirectory:
 
     Attributes:
         clean: True if the broker's last shutdown was clean.
-        start_offsets: log start offsets.
-        recovery_points: recovery points.
         cleaned: offsets up to which the logs have been compacted.
-        high_watermarks: high watermarks.
     """
 
     clean: bool = False
@@ -80,7 +77,6 @@ def partition_in(
     """Return the partition of a directory.
 
     Args:
-        directory: path of the partition.
         names: names of the files in it.
         log_directory: checkpoints of its log directory.
         wanted: base offsets of the requested segments; None for all.
@@ -141,7 +137,6 @@ def swaps_in(directory: Path, names: Iterable[str], topic: str | None, number: i
     """Yield the segments that the broker swaps in when it starts; their file names end with ``.swap``.
 
     Args:
-        directory: path of the partition.
         names: names of the files in it.
         topic: name of the topic, or None.
         number: number of the partition, or None.

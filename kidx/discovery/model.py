@@ -60,7 +60,6 @@ class Partition:
     """Partition directory; picklable.
 
     Attributes:
-        directory: path of the directory.
         topic: name of the topic; None if the directory is not named ``topic-partition``.
         partition: number of the partition; None as for ``topic``.
         state: ``delete``, ``future`` or ``stray`` if the directory is marked so; empty otherwise.

@@ -103,7 +103,6 @@ def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: D
     """Yield the batches of a log, and their records if the options include them.
 
     Args:
-        path: the file.
         options: options of the dump.
         mismatches: collection that gets every gap between the offsets of two records.
         dialect: rules of a release.

@@ -36,7 +36,6 @@ class TimestampOffset(NamedTuple):
 
         Args:
             slot: last 12 bytes of the ``.timeindex``, which may be zeros; fewer if it has no entry.
-            base_offset: base offset of the segment.
         """
         if len(slot) < TIME_INDEX.size:
             return cls(_NO_TIMESTAMP, base_offset)

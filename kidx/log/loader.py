@@ -34,7 +34,6 @@ class SwapFiles:
     """Temporary files that an interrupted cleaner left in a log directory.
 
     Args:
-        directory: directory of the log.
         are_trusted: function that returns True if loading accepts swapped segments unchanged (CL-18); only called if
             such files exist.
         open_swapped: function that opens the swapped segment with a base offset.
@@ -136,7 +135,6 @@ class Loader:
     """Loader of the segments of one directory.
 
     Args:
-        directory: directory of the log.
         config: settings of the topic.
         dialect: rules of a release.
         clock: the wall clock.
@@ -145,7 +143,6 @@ class Loader:
         start_offset: checkpoint of the log start offset.
         recovery_point: checkpoint below which everything is on disk.
         clean: True if the last shutdown was clean.
-        segment_type: class of the segments.
     """
 
     def __init__(

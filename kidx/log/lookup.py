@@ -194,7 +194,6 @@ def list_offset(
         target: a timestamp in milliseconds, or one of the special targets.
         isolation_level: isolation level of a consumer; None for a replica or a debugging client, which may see
             everything.
-        leader_epoch: epoch of this leader.
         epoch_start_offset: start offset of this leader's epoch; None to skip the check.
 
     Raises:

@@ -43,7 +43,6 @@ class Chunk(NamedTuple):
     """Part of a segment.
 
     Attributes:
-        data: the bytes.
         bytes_left: number of bytes from the start of ``data`` to the end of the segment.
         decompressor: codec libraries that read the records; kidx's libraries if None.
     """
@@ -236,7 +235,6 @@ class Filtered:
     """Output for the batches of one buffer.
 
     Attributes:
-        pieces: the batches.
         size: size of the batches in bytes.
         bytes_read: size in bytes of the input batches that were processed.
         largest_offset, largest_timestamp, shallow_offset: description of the append that writes them, see

@@ -24,7 +24,6 @@ class AppendResult(NamedTuple):
         max_timestamp: largest timestamp of the records in milliseconds, or -1.
         log_append_time: time of the append in milliseconds if the topic requires it, or -1; of a duplicate, the
             timestamp of the batch that it repeats.
-        log_start_offset: the log start offset.
         size_in_bytes: size of the received batches.
     """
 

@@ -134,11 +134,7 @@ class Segments:
 
 
 class OverflowedSegmentError(SegmentOffsetOverflowError):
-    """Segment whose last offset is out of range.
-
-    Attributes:
-        segment: the segment.
-    """
+    """Segment whose last offset is out of range."""
 
     def __init__(self, segment: LogSegment, message: str) -> None:
         super().__init__(message)

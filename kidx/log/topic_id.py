@@ -39,7 +39,6 @@ class TopicIdFile:
     """Topic id in the ``partition.metadata`` file of a log.
 
     Args:
-        path: the file.
         reads_newer: True to read files of a newer version, too (LG-91).
     """
 

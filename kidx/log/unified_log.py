@@ -354,9 +354,7 @@ class UnifiedLog:
         """Start the verification of a producer's next transaction (``maybeStartTransactionVerification``; LG-45).
 
         Args:
-            producer_id: the producer.
             sequence: sequence number of the batch that the transaction may begin with.
-            epoch: epoch of the producer.
             raises_epochs: True if the producer raises its epoch with each transaction (from 4.0).
 
         Returns:
@@ -389,7 +387,6 @@ class UnifiedLog:
 
         Args:
             records: data from a producer: a v2 batch whose first offset is 0, or messages of the older formats.
-            leader_epoch: epoch of this leader.
             from_client: True if a producer sent the records; False for a transaction coordinator's marker.
             guard: guard from :meth:`start_verification` if a transaction begins, or None.
             transaction_version: version of the transaction that a marker ends (from 4.2).

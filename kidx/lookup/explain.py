@@ -32,7 +32,6 @@ class SegmentVisit:
     """Segment that a lookup considered.
 
     Attributes:
-        base_offset: base offset of the segment.
         largest_timestamp: milliseconds; None in a lookup by offset.
         chosen: True if the search continues in it.
         why: reason for the decision.
@@ -51,7 +50,6 @@ class IndexVisit:
     """Search in an index file.
 
     Attributes:
-        file: name of the file.
         entries: number of entries in the file.
         entry_size: size of an entry in bytes.
         target: the key searched for.
@@ -97,7 +95,6 @@ class Explanation:
         time_index, offset_index: the searches in the indexes, or None.
         log: name of the log that was read, or None.
         log_size: size of the log in bytes.
-        batches: the batches visited in the log.
         answer: the record found, or None.
         bytes_touched: size of the index pages, batch headers and opened batches.
         bytes_without_index: bytes that a search without indexes reads, from the first segment to the record or the end.

@@ -47,7 +47,6 @@ class FileSegment:
     """Segment as its broker sees it: after loading it, or, for the last segment, while the broker writes to it.
 
     Args:
-        segment: the files of the segment.
         dialect: rules of a release.
         scratch: directory for copies of files that must not be read or written in place: the used part of an active
             segment's indexes, and indexes that loading would rebuild.

@@ -44,7 +44,6 @@ class RemoteFileSegment(FileSegment):
     """Remote segment as a broker reads it: a missing or corrupt index is an error, and nothing is rebuilt.
 
     Args:
-        stored: the files of the segment.
         dialect: rules of a release.
         scratch: directory for copies of files that are not on this machine.
     """
@@ -99,7 +98,6 @@ class Visit(NamedTuple):
     """Segment that a lookup by time considered.
 
     Attributes:
-        segment: the segment.
         start: offset from which it is searched; None if it is not searched.
         why: reason for the decision.
     """
@@ -117,7 +115,6 @@ class TieredLog(ReadOnlyLog):
     has all its files, or if the local log no longer has the segment.
 
     Args:
-        directory: directory of the partition.
         remote: the remote storage directory, in a layout of :mod:`kidx.remote.directory`: a path or a URL of fsspec.
         dialect: See :class:`~kidx.lookup.ReadOnlyLog`.
 

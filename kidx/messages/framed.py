@@ -20,7 +20,6 @@ def framed_message(release: str, group: str, value: bytes) -> tuple[str, Message
     Args:
         release: release that reads the message.
         group: kind of the message: ``metadata`` for KRaft, or ``remote``.
-        value: the bytes.
 
     Raises:
         MessageError: the release does not know the type, or the bytes are malformed.

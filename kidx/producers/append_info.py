@@ -158,7 +158,6 @@ class ProducerAppendInfo:
 
     Args:
         topic_partition: topic and partition in messages, e.g. ``"orders-0"``.
-        producer_id: the producer of the batches.
         current: the current entry of the producer, which is not modified.
         origin: origin of the append: a client, a coordinator or replication.
         dialect: rules of a release.

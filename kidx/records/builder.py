@@ -72,7 +72,6 @@ def write_batch(
 
     Args:
         body: the stored records, compressed with ``codec``; neither is checked.
-        base_offset: base offset of the batch.
         last_offset: last offset, stored as a 32-bit delta and truncated as a Java cast does.
         count: number of records.
         codec: codec in the attributes.
@@ -336,7 +335,6 @@ def end_transaction_marker(
         producer_epoch: epoch of that producer.
         offset: offset of the only record.
         timestamp: milliseconds.
-        partition_leader_epoch: epoch of the leader.
 
     Raises:
         InvalidArgumentError: the producer id or epoch is -1.

@@ -52,7 +52,6 @@ class Message:
     """Bytes of one message from its checksum on, at least 14 (``LegacyRecord``).
 
     Attributes:
-        data: the bytes.
         wrapper_timestamp, wrapper_type: timestamp and timestamp type of the wrapper of a v1 message.
     """
 

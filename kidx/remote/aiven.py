@@ -123,7 +123,6 @@ class Manifest:
     """Content of the manifest of a segment.
 
     Attributes:
-        log: the chunks of the log.
         places: first byte and size of each other file in the object with the indexes, by suffix.
     """
 

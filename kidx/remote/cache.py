@@ -52,7 +52,6 @@ class RemoteIndexCache:
     """Index files of remote segments below a log directory.
 
     Args:
-        log_directory: log directory of the broker.
         storage: remote storage that missing files are fetched from.
         max_size: maximum total size of the entries in bytes; in 3.6, maximum number of entries (RC-12).
         ttl_ms: milliseconds after which an unused entry is removed; not positive for never. Releases before 4.3 ignore
@@ -424,7 +423,6 @@ class CacheFault(NamedTuple):
     """File that prevents the cache from opening, and so the broker from starting.
 
     Attributes:
-        path: path of the file.
         clause: RC-2 for an invalid name, RC-5 for a corrupt file.
         reason: description of the problem.
         is_copy: True if the file is a copy of a remote file. It may be deleted, because the broker fetches it again.

@@ -179,9 +179,6 @@ class CacheEntry:
     """Open index files of a remote segment.
 
     Args:
-        offset_index: offset index of the segment.
-        time_index: time index of the segment.
-        transactions: transaction index of the segment.
         dialect: rules of the broker's release.
 
     Attributes:

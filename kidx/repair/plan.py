@@ -36,7 +36,6 @@ class RemainingFault:
     """Fault that remains, with the reason.
 
     Attributes:
-        path: path of the file.
         reason: why the fault remains.
         kind: kind of remedy.
         directory: directory of the partition; empty if the file is in it.

@@ -103,7 +103,6 @@ class Change:
     """Index file or checkpoint that was rebuilt, or would be.
 
     Attributes:
-        path: path of the file.
         action: ``replaced``, ``created``, ``removed`` (a ``.txnindex`` of a log without aborted transactions) or
             ``deleted`` (a corrupt copy of a remote file, which the broker fetches again).
         size: bytes of the new file; 0 without one.

@@ -249,7 +249,6 @@ class HiddenBatch(NamedTuple):
     Attributes:
         position: position of the batch in the file.
         base_offset, last_offset: first and last offset of the batch.
-        records: number of its records.
         size: size in bytes.
         max_timestamp: largest timestamp in milliseconds; -1 for none.
         attributes: the ``ATTRIBUTE_`` bits of :mod:`kidx.layout`.

@@ -223,7 +223,6 @@ class BulkLookup:
 
     Args:
         content: content of a ``.index`` or ``.timeindex``, from :func:`kidx.scan.read_index`.
-        base_offset: base offset of the segment.
 
     Attributes:
         ordered: True if keys increase strictly.

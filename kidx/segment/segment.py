@@ -309,7 +309,6 @@ class LogSegment(SegmentReader):
         """Open or create the segment; index files are created by their first use (SEG-1).
 
         Args:
-            directory: directory of the partition.
             base_offset: base offset of the segment; the files are named after it.
             config: settings of the topic; Kafka's defaults if None.
             file_already_exists: True to keep the content of an existing log, even if ``preallocate`` is True.

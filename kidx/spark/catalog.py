@@ -50,7 +50,6 @@ def with_options(columns: str, options: Mapping[str, str]) -> StructType:
 
     Args:
         columns: columns of the content, as DDL.
-        options: options of the table.
     """
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 -- only for tables
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415

@@ -98,7 +98,6 @@ class Range:
     """Offsets of a partition that a stream has not read yet.
 
     Args:
-        log: the partition.
         first: first offset.
         end: offset after the last.
     """

@@ -68,7 +68,6 @@ class StreamReader(LimitedStreamReader):
 
     Args:
         reader: reader of the same columns and options, which does the reading.
-        options: options of the query.
 
     Raises:
         ToolError: the content is not ``records``, an end is given, or this Spark does not support the limits.

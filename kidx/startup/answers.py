@@ -110,7 +110,6 @@ class PartitionStart:
     """Effect of a start on a partition.
 
     Attributes:
-        directory: directory of the partition.
         outcome: state of the partition after the start.
         reason: reason, if the partition is not kept.
         start: start of the log, before and after; None if unknown.
@@ -196,7 +195,6 @@ class Later:
     """Harm that a running broker does to a partition after it has loaded it.
 
     Attributes:
-        directory: directory of the partition.
         effect: kind of harm.
         reason: what happens, and why.
         brief: what is lost or wrong, in a few words.

@@ -206,7 +206,6 @@ class Alternative(NamedTuple):
     """Change of a partition, with its simulated result.
 
     Attributes:
-        change: the change.
         kept: number of records that a consumer can read after the start.
         lost: number of records that a consumer can read now, but not then.
     """

@@ -79,7 +79,6 @@ def topic_id_of(directory: Path, *, reads_newer: bool = True) -> str | None:
     """Return the topic id of a partition's ``partition.metadata``; None if there is no such file.
 
     Args:
-        directory: directory of the partition.
         reads_newer: True if the broker reads files of a newer version, too (LG-91).
 
     Raises:

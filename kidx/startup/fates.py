@@ -45,7 +45,6 @@ class Fate:
 
     Attributes:
         log: path of the ``.log``.
-        base_offset: its base offset.
         next_offset: base offset of the next segment, or end of the log.
         size: size of the ``.log`` in bytes.
         largest_timestamp: largest timestamp in milliseconds as a broker reads it.
@@ -76,7 +75,6 @@ class Fates:
     """Fates of a partition's segments.
 
     Attributes:
-        directory: directory of the partition.
         settings: settings that decide, each with its source.
         limits: start, high watermark and end of the log.
         segments: the segments, oldest first.

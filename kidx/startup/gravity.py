@@ -29,7 +29,6 @@ def gravity_of(result: Verification, start: Start | None) -> Gravity | None:
     """Return the gravity of the worst finding; None if every file is exact and there is nothing to say.
 
     Args:
-        result: result of the verification.
         start: prediction of the start; None without one.
     """
     found: dict[Gravity, bool] = {
@@ -56,7 +55,6 @@ def prometheus(result: Verification, start: Start | None, now: float) -> str:
     """Return the result in Prometheus's text format, for the textfile collector of node_exporter.
 
     Args:
-        result: result of the verification.
         start: prediction of the start; None without one.
         now: time of the look, in seconds since the epoch.
     """
@@ -100,7 +98,6 @@ def nagios(result: Verification, start: Start | None, code: int, text: str) -> s
     """Return the line of a Nagios plugin: state, text, and performance data.
 
     Args:
-        result: result of the verification.
         start: prediction of the start; None without one.
         code: exit code: 0 or 1.
         text: verdict in one line.

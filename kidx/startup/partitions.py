@@ -49,8 +49,6 @@ class Assignment(NamedTuple):
     """A partition on a broker.
 
     Attributes:
-        topic: name of the topic.
-        partition: number of the partition.
         directory_id: id of its log directory, which may be reserved; empty if the metadata have none, as before 3.7.
     """
 
@@ -68,7 +66,6 @@ def assignments(cluster: ClusterMetadata, node: int) -> list[Assignment]:
     """Return the partitions of a broker according to KRaft's metadata.
 
     Args:
-        cluster: the metadata.
         node: id of the broker.
     """
     names = {topic_id: name for name, topic_id in cluster.ids.items()}
@@ -401,7 +398,6 @@ class Copies:
     """Directories of partitions, by topic and number.
 
     Args:
-        log_directories: log directories of a broker.
         assigned: id of the log directory to which KRaft's metadata assign a partition, by topic and number.
         aside: directories that the start renames while it loads logs.
         limits: function that returns the start and the end of the log in a directory.

@@ -145,9 +145,6 @@ def records_in(path: Path, size: int) -> int:
 class LoggedRecords:
     """Records in the files of a partition, before a start.
 
-    Args:
-        directory: directory of the partition.
-
     Attributes:
         sizes: size of each ``.log`` in bytes, by base offset.
 

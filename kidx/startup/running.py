@@ -63,7 +63,6 @@ class LogFiles:
     """Files of a log, and how a broker loads them.
 
     Attributes:
-        directory: directory of the partition.
         files: files by the names that they have when the broker starts.
         dialect: rules of the release.
         checkpoints: checkpointed offsets of the log.
@@ -309,7 +308,6 @@ def compacted_away(log_files: LogFiles, cleaned_to: int | None, indexes: Collect
     Without its entry in ``.txnindex``, an aborted record replaces the record that was committed before with its key.
 
     Args:
-        log_files: the log.
         cleaned_to: offset at which the last round of compaction ended; None without one.
         indexes: names of the ``.index`` files without which a start rebuilds all wrong ``.txnindex`` files.
     """
@@ -385,8 +383,6 @@ def harm_of(
     """Yield the harm that a running broker does to a log after it has loaded it.
 
     Args:
-        log_files: the log.
-        settings: settings of the topic.
         faulty: files that are wrong before the start.
         repairable: suffixes of the index files that can be rebuilt, by log.
         release: release whose rules were requested; None for the default.

@@ -98,7 +98,6 @@ class Settings:
         """Return the settings of a topic; a value that is not valid counts as not set.
 
         Args:
-            topic: name of the topic.
             index_interval_bytes: setting that is known otherwise.
         """
         found = dict(self._of_broker())

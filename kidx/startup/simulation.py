@@ -40,7 +40,6 @@ class Checkpoints:
 
     Attributes:
         clean: True if the last stop was clean.
-        start_offset: start of the log.
         recovery_point: offset before which all records are on disk.
     """
 
@@ -119,7 +118,6 @@ def load(
     """Return the effect of a release's start on a partition's directory, which is only read.
 
     Args:
-        directory: directory of the partition.
         dialect: rules of the release.
         checkpoints: checkpointed offsets of the log.
         index_interval_bytes: setting of the topic, which decides the entries that a recovery writes.
@@ -238,7 +236,6 @@ class CheckpointedOffsets:
     """Offsets of partitions in the checkpoints of a log directory; an unreadable checkpoint counts as empty.
 
     Args:
-        directory: the log directory.
         recovers: True if every log is recovered, even after a clean stop.
     """
 

@@ -23,7 +23,6 @@ class Start:
     """Effect of a start on a broker with some log directories.
 
     Attributes:
-        release: release of the broker.
         directories: log directories that were verified; empty if only partitions were.
         held: log directories whose lock a running broker holds.
         fatal: reasons why the broker would not start.

@@ -22,7 +22,6 @@ class BatchWalk:
     """An iteration over the batches from one byte position to another.
 
     Args:
-        reader: the reader of the log.
         start: the position of the first batch.
         end: the expected end of the last batch; past it, the walk reads :data:`BEYOND` bytes at a time.
         hard_end: the end of the log; ``end`` by default.

@@ -57,7 +57,6 @@ def check_columns(wanted: Iterable[Column], ddl: str, content: str) -> None:
     """Check that a schema given by hand is a subset of a content's columns, with their types, in any order.
 
     Args:
-        wanted: the columns of the schema.
         ddl: the columns of the content, as DDL.
         content: the name of the content, for the message.
 

@@ -53,7 +53,6 @@ def list_partitions(
     """List the partitions that a query reads, by ``TOPIC-PARTITION``.
 
     Args:
-        options: the options of the query.
         expected: the partitions for which the listing is repeated if they are missing.
         seen: the transaction state, as in :func:`~kidx.tables.isolation.last_stable_offset`.
 

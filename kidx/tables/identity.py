@@ -46,7 +46,6 @@ def difference(before: Identity, now: Identity, log: PartitionLog) -> str:
     Args:
         before: the identity of the topic that was read before.
         now: the identity of the topic of the log.
-        log: the log.
 
     Raises:
         OSError: the log cannot be read.

@@ -47,7 +47,6 @@ def last_stable_offset(
     Batch headers are read from the last segment that has a producer snapshot on, or from the first segment.
 
     Args:
-        log: the partition.
         counter: the counter of bytes read.
         seen: the state that earlier calls reached, by directory; this call continues from there.
         settled: an offset up to which no broker truncates the log; only state up to it is stored in ``seen``.

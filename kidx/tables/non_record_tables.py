@@ -38,8 +38,6 @@ def rows(content: str, split: Split, buffer: RowBuffer, counter: Counter) -> Ite
     """Yield the rows of a split, for all contents except ``records``.
 
     Args:
-        content: name of the content.
-        split: the split.
         buffer: collects the rows; the last rows remain in it.
         counter: the counter of bytes read.
 

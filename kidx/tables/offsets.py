@@ -123,7 +123,6 @@ def last_batch(
     """Return the last complete batch that begins before an offset, or of the whole segment; None if it is not found.
 
     Args:
-        segment: the segment.
         reader: the reader of its log, opened before: the index may only be newer.
         counter: the counter of bytes read of the index.
         before: the offset; None for the end of the segment.

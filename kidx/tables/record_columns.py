@@ -26,7 +26,6 @@ def extend(segment: Segment, kind: int, columns: RecordColumns, buffer: RowBuffe
     Args:
         segment: the segment of the records.
         kind: the timestamp type of the records, as Kafka numbers it.
-        columns: the records.
         buffer: the buffer to fill.
     """
     rows = columns.rows
@@ -56,7 +55,6 @@ def extend_by_header(
     """Append the records of batches that have one record for each of their offsets.
 
     Args:
-        segment: the segment of the batches.
         kind: the timestamp type of the records, as Kafka numbers it.
         firsts: the first offset to append, per batch.
         counts: the number of records to append, per batch.

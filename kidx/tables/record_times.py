@@ -57,7 +57,6 @@ def known_ranges(
     """Return the ranges between two positions that can have requested records; None if not all of it was checked.
 
     Args:
-        segment: the segment.
         version: the version of its log; empty if unknown.
         bounds: the two positions.
         offsets: the first requested offset, and the offset after the last.
@@ -95,8 +94,6 @@ def check(
     The last range is whatever cannot be checked. The result is kept if it is complete, and the log has not changed.
 
     Args:
-        segment: the segment.
-        reader: the reader of its log.
         bounds: the two positions, each between batches.
         offsets: the first requested offset, and the offset after the last.
         predicates: the requested times.

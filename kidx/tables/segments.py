@@ -55,7 +55,6 @@ class Tiers(NamedTuple):
     """The two tiers of a log.
 
     Attributes:
-        local: the store of the local log.
         directory: the directory of the local log, within its store.
         remote: the remote storage.
     """
@@ -206,7 +205,6 @@ def list_again(log: PartitionLog, topic_id: str = "") -> PartitionLog | None:
     """List the segments of a partition again.
 
     Args:
-        log: the partition.
         topic_id: the id of its topic; empty if unknown.
 
     Returns:

@@ -73,7 +73,6 @@ class Mark(NamedTuple):
     """The last requested batch of a log, as it was when the query was planned: without it, the log was truncated.
 
     Attributes:
-        position: the position of the batch.
         header: its first bytes; a batch that another leader has written there has others.
         next_offset: the offset after it.
     """
@@ -113,9 +112,7 @@ class Split:
     """A range of batches in one segment.
 
     Attributes:
-        segment: the segment of the batches.
         start, end: byte positions; the reader goes past ``end`` if the requested offsets continue there.
-        first_offset: the first requested offset.
         end_offset: the offset after the last requested offset; None for the end of the log.
         exact_end: True if another split begins at ``end``.
         is_continuation: True if another split ends at ``start``.

@@ -36,11 +36,7 @@ class RemoteFetch(NamedTuple):
 
 
 class RemoteReader:
-    """Reader of the remote segments of one log.
-
-    Args:
-        log: the log.
-    """
+    """Reader of the remote segments of one log."""
 
     def __init__(self, log: TieredLog) -> None:
         self.log = log

@@ -30,7 +30,6 @@ class CopiedSegment:
         epochs: start offset of each leader epoch within the segment, oldest first.
         has_no_transactions: True if the transaction index is known to be empty (from 4.0).
         size: bytes of the log.
-        state: state of the segment.
         files: content of each file by its suffix.
     """
 

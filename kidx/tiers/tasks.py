@@ -33,9 +33,6 @@ class Expiration:
 
     The task takes each segment that age or size selects off the surplus, the bytes above ``retention.bytes`` that
     are still to be deleted. Therefore :meth:`is_too_old` and :meth:`is_surplus` must be called once per segment.
-
-    Args:
-        log: the log.
     """
 
     def __init__(self, log: TieredLog) -> None:
@@ -165,9 +162,6 @@ class Expiration:
 
 class RemoteTasks:
     """Tasks for one log, as a leader runs them while it is the leader, and as a follower runs them.
-
-    Args:
-        log: the log.
 
     Attributes:
         expiration: class that deletes the remote segments.

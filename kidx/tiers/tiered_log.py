@@ -38,12 +38,7 @@ _AS_TOTAL: Final = -2
 
 
 class RemoteLookup:
-    """Search in the remote segments of one log, with a cache of their index files next to the log's directory.
-
-    Args:
-        log: the log.
-        remote: metadata of the remote segments.
-    """
+    """Search in the remote segments of one log, with a cache of their index files next to the log's directory."""
 
     def __init__(self, log: UnifiedLog, remote: RemoteMetadata) -> None:
         self._log, self._remote = log, remote
@@ -145,7 +140,6 @@ class TieredLog(UnifiedLog):
     """Log of one partition whose inactive segments are copied to remote storage.
 
     Args:
-        directory: directory of the partition.
         config: settings of the topic.
         remote: metadata of the remote segments, which outlives the log.
         **options: further arguments of :class:`~kidx.log.UnifiedLog`.

@@ -87,7 +87,6 @@ class LogFacts:
     """Facts about a whole log; offsets and timestamps are -1 in a log without batches or timestamps.
 
     Attributes:
-        last_position: position of the last batch.
         sparse_batches: number of batches with fewer records than offsets, as compaction leaves them.
         epochs: leader epochs, each with the base offset of its first batch.
         transactions: begins and ends of transactions.
@@ -122,7 +121,6 @@ class Gatherer:
     """Collector of facts, which receives the batches of a log block by block.
 
     Args:
-        base_offset: base offset of the segment.
         offsets: entries of the ``.index``: ``offset, position``.
         times: entries of the ``.timeindex``: ``timestamp, offset``.
 

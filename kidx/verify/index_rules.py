@@ -170,7 +170,6 @@ def is_exact_offset_index(
     Args:
         content: entries without any finding.
         facts: facts about the log.
-        interval: interval of the entries.
         given: the topic's ``index.interval.bytes``, if it is known.
     """
     found = facts.offset_facts

@@ -200,7 +200,6 @@ def verify_remote(
         remote: remote storage in a layout of :mod:`kidx.remote.directory`: a path or a URL of fsspec.
         release: see :func:`kidx.verify.verify_paths`, also for the other parameters.
         index_interval_bytes: the topics' setting; inferred if None.
-        processes: number of processes.
         records: True to read every record.
 
     Raises:

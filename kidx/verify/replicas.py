@@ -52,7 +52,6 @@ class Replica:
     """Directory of a partition.
 
     Attributes:
-        directory: the directory.
         start, end: offsets of its first record and after its last one.
         epochs: leader epochs in its checkpoint, each with its first offset.
         is_cleaned: True if batches have fewer records than offsets.
@@ -96,7 +95,6 @@ class Comparison:
     """Comparison of two replicas.
 
     Attributes:
-        one, two: the replicas.
         compared: number of batches that both have.
         first: first offset at which they differ with harm; None if they do not.
         batches: the batches at that offset, as text; "no batch" for a replica without one.

@@ -72,7 +72,6 @@ class Verification:
         files: verdicts on all files, by path.
         findings: findings, in the order of the table.
         problems: paths that could not be read.
-        partitions: number of partitions.
         segments, batches, bytes_read: counts of the whole verification.
         left_out: paths that were skipped, which is not a fault.
         clusters: KRaft's metadata, by the log directory that has them.

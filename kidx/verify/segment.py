@@ -110,7 +110,6 @@ class _Files:
     """Index files of a segment, read before its log, so that the log is at least as new.
 
     Args:
-        segment: the segment.
         without_half: True to omit a last entry whose second field is 0: the broker writes the two fields one after the
             other, and may not have written the second.
     """

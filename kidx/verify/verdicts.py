@@ -63,7 +63,6 @@ class FileVerdict:
     """Verdict on one file.
 
     Attributes:
-        path: path of the file.
         verdict: *exact*, *sound*, *changing*, *broken*, *missing* or *unreadable*; a ``.log`` without fault is *exact*.
         releases: releases for which the file is exact: ``2.4.0 – 4.4.0``; empty if it is not exact.
         why: reason why the file is not exact, if known.
@@ -99,7 +98,6 @@ class SegmentVerdict:
     """Verdict on one segment's files, and the facts that the rules for the whole partition need.
 
     Attributes:
-        segment: the segment.
         files: one verdict per file.
         findings: findings about the files.
         batches, records: numbers of batches and records in the log; records of formats v0 and v1 are not counted.

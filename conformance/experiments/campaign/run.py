@@ -64,7 +64,6 @@ def run_each(
     """Run every job in a separate task; a job whose worker dies is repeated by another worker.
 
     Args:
-        spark: session.
         names: names of the jobs.
         do: function that does the job with a name. It is sent to the workers, so it must be picklable. It may be called
             more than once for a job.
@@ -333,9 +332,7 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
     """Run one cell in a worker. If the cell fails, the reason is recorded; only a worker that dies fails the task.
 
     Args:
-        plan: plan of the campaign.
         cells: all cells, by name.
-        directory: directory of the campaign.
         deadline: time after which no cell is started, in seconds since the epoch, or None.
         name: name of the cell.
     """

@@ -101,7 +101,6 @@ class Topic:
     """Expected state of a topic's log.
 
     Attributes:
-        name: name of the topic.
         timestamps: timestamp of every record that is not truncated, by offset.
         interrupted: offsets at which a broker was restarted or its log truncated, by broker.
         led: ranges of offsets that a broker appended as the leader, by broker.
@@ -147,7 +146,6 @@ def run_cluster_scenario(
     """Run the scenario on a started cluster, which still runs at the end.
 
     Args:
-        cluster: the cluster.
         seed: seed of the produced records.
         say: callback that receives a line of text for each activity.
 
@@ -571,7 +569,6 @@ class ClusterResult:
     """Result for a cluster.
 
     Attributes:
-        release: release of the brokers.
         mode: ``"kraft"`` or ``"zookeeper"``.
         seed: seed of the produced records.
         records: number of produced records.

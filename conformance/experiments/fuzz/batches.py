@@ -79,7 +79,6 @@ class BatchedExecutor:
 
     Args:
         format_name: A format of ``--format``.
-        releases: The releases.
         implementations: The implementations as for ``-i``; all of them ``jvm`` or ``jvm:DIR``.
         scratch: An empty directory for files and instrumented classes.
         progress: A callback that is called while jars are downloaded.
@@ -199,7 +198,6 @@ class BatchedExecutor:
         """Execute the cases in the buffer with each release, and enter the differences from kidx in ``differs``.
 
         Args:
-            dialect: The releases.
             ends: The end of each case in the buffer.
             differs: The results for each case, as in :class:`BatchResult`.
             script: A function that returns the operations of the case with a number.

@@ -118,7 +118,6 @@ class CasesInProgress:
         """Mark cases as being executed by a release for the duration of the block.
 
         Args:
-            cases: The cases of the release.
             script: A function that returns the operations of the case with a number.
         """
         self._script = script

@@ -78,7 +78,6 @@ def probe_of(
 
     Args:
         script: A function that returns the probe of a content.
-        content: The content of the file.
         queries_from: The content from which the queries are derived; None for ``content``.
     """
     if queries_from is None:
@@ -125,7 +124,6 @@ class CaseExecutor:
         """Execute the probe of a content.
 
         Args:
-            content: The content of the file.
             queries_from: The content from which the queries are derived; None for ``content``.
         """
         operations = probe_of(self._script, content, queries_from)
@@ -188,7 +186,6 @@ class ReferenceCases:
 
     Args:
         format_name: A format of ``--format``.
-        dialect: The dialect of a release.
         directory: An empty directory in which the reference works.
 
     Attributes:
@@ -228,7 +225,6 @@ class ReferenceCases:
         """Return the encoded case of a content with expected results, for which kidx executes the operations.
 
         Args:
-            content: The content of the file.
             queries_from: The content from which the queries are derived; None for ``content``.
         """
         operations = self._script(content if queries_from is None else queries_from)

@@ -41,7 +41,6 @@ def mutated(rng: Random, format_name: str, known: Sequence[bytes]) -> bytes:
     Args:
         rng: The random number generator.
         format_name: ``offset``, ``time``, ``txn`` or ``log``.
-        known: The known contents.
     """
     data = bytearray(_one(rng, known))
     for _ in range(1 + _below(rng, 4)):

@@ -125,7 +125,6 @@ def log_queries(content: bytes, offsets: Collection[int], times: Collection[int]
     """Return the queries to a log before its recovery, and the queries after the recovery.
 
     Args:
-        content: The content of the log.
         offsets: The offsets of the first batches (:func:`keys_of_batches`).
         times: The timestamps of the first batches.
     """

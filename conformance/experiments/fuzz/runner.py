@@ -68,8 +68,6 @@ class Run:
     """Run of one format, one content after the other.
 
     Args:
-        plan: The plan.
-        format_name: The format.
         executor: A factory of the executor for one content in lockstep.
         corpus: The corpus of the format.
         on_finding: A callback that receives a description of every finding.
@@ -213,11 +211,8 @@ class BatchedRun(Run):
 
     Args:
         plan: The plan; see the base class.
-        format_name: The format.
         executor: A factory of the executor.
-        corpus: The corpus.
         on_finding: A callback for findings.
-        batches: The batched executor of contents.
     """
 
     def __init__(
@@ -290,7 +285,6 @@ class BatchedRun(Run):
 
         Args:
             differs: The diverging implementation and the code of the operation, or None.
-            content: The content.
             queries_from: The content from which the queries are derived; None for ``content``.
         """
         if differs is None or differs in self._confirmed:
@@ -347,7 +341,6 @@ class FuzzResult:
     """Result for one format.
 
     Attributes:
-        format: The name of the format.
         flips: The number of bits of the small seed file whose flipping has each result: ``accepted, same answers``,
             ``accepted, different answers``, ``rejected: KIND by OPERATION``, or ``implementations differ``.
         cases: The number of executed contents, including the flips.
@@ -412,7 +405,6 @@ def fuzz(
     """Run a plan, its formats one after another, each with an equal share of the time.
 
     Args:
-        plan: The plan.
         on_finding: A callback that receives a description of every finding.
         progress: A callback that is called while jars are downloaded.
 

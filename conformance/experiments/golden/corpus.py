@@ -98,8 +98,6 @@ class Corpus:
     """Files and lookup results of one broker.
 
     Attributes:
-        directory: directory of the corpus.
-        release: release of the broker.
         mode: ``kraft`` or ``zookeeper``.
         config: settings of the broker.
         seed: seed of the recorded operations.

@@ -61,7 +61,6 @@ class Topic:
     """Topic with one partition.
 
     Attributes:
-        name: the name.
         why: what the topic tests, with the clauses.
         config: the settings.
         steps: the steps to execute, in order.

@@ -46,7 +46,6 @@ def record(
     Args:
         release: a locked release.
         out: a new or empty directory, or a corpus, which is replaced when the recording is complete.
-        seed: seed of the steps.
         broker: backend of the broker, a container or a local process.
         progress: called with the progress of fetching jars.
         on_activity: called with a line of text for each activity.

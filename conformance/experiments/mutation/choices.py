@@ -38,8 +38,6 @@ class ChoiceResult:
     """Result of a choice with one seed.
 
     Attributes:
-        choice: The name of the choice.
-        seed: The seed.
         conforms: True if it conforms at level must.
         found: True if it is found at the level of its clause.
         release: The release in which it does not conform at level must; empty if it conforms.
@@ -77,7 +75,6 @@ def judge(
 
     Args:
         name: The name of the choice.
-        seed: The random seed.
         releases: The releases at level must; if None, the result of :func:`releases_of`.
         profile: The profile, which sets the steps and the number of examples.
         examples: The number of examples at level must; if None, the profile sets it.
@@ -135,9 +132,7 @@ def finds_both(choice: Mutant, defect: Mutant, seed: int, *, profile: str = "ci"
     """Return True if a defect is found at level must in an implementation that also makes a choice.
 
     Args:
-        choice: The choice.
         defect: The defect, which breaks a promise.
-        seed: The random seed.
         profile: The profile, which sets the steps of an example.
         examples: The maximum number of examples.
 
@@ -188,7 +183,6 @@ def judge_all(
 
     Args:
         names: The names of the choices.
-        seeds: The random seeds.
         jobs: The number of worker processes; the number of processors if None.
         on_result: A callback that receives each result.
         **options: Further arguments for the run of each choice.

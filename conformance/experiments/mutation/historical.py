@@ -29,7 +29,6 @@ class KnownBug:
         fixed: the first release without the bug, or a note that no fix is known.
         recreation: ``"the bug"`` if the mutant does exactly what Kafka did, else ``"analogy: ..."`` with the
             difference.
-        mutant: name of the mutant.
         read: sources: commits and pull requests of apache/kafka.
         shown: regression traces in which an affected release shows the bug, as ``"log/log-..."``.
         doubt: reason why the entry is not verified; empty if it is.

@@ -58,7 +58,6 @@ class KillResult:
     """Result of the search for one mutant with one seed.
 
     Attributes:
-        mutant: name of the mutant.
         seed: random seed of the run.
         examples: number of the example that killed the mutant, from 1; None if it survived.
         seconds: duration of the search.
@@ -86,7 +85,6 @@ def search_kill(
     """Run the state machine that has to detect a mutant until it does.
 
     Args:
-        mutant: the mutant.
         seed: random seed, as ``conformance run --seed``.
         profile: profile that sets the steps per example.
         limit: maximum number of examples.
@@ -141,7 +139,6 @@ class MutantScore:
     """Results of the searches for one mutant.
 
     Attributes:
-        mutant: the mutant.
         searches: one result for each seed, in the order of the seeds.
     """
 
@@ -223,8 +220,6 @@ def measure(
     """Search for every mutant with every seed, in worker processes.
 
     Args:
-        mutants: the mutants.
-        seeds: random seeds.
         profile: profile that sets the steps per example.
         limit: maximum number of examples, for each mutant and seed.
         jobs: number of worker processes; the number of processors if None.

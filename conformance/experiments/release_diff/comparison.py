@@ -292,10 +292,8 @@ class Comparison:
     """Result of a comparison.
 
     Attributes:
-        plan: The plan.
         differences: The differences, in the order in which they were found.
         texts: The errors whose texts differ.
-        examples: The number of examples.
         steps: The number of operations.
         seconds: The duration.
         not_replayed: The number of regression traces that were not replayed before the time limit.
@@ -334,7 +332,6 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
     """Find the differences between the classes of two releases.
 
     Args:
-        plan: The plan.
         sink: A callback that receives progress events.
         progress: A callback that is called while jars are downloaded.
 
@@ -418,7 +415,6 @@ class Difference:
         implicated: The clauses that separate the releases at this step; without any, the difference is a finding.
         old: The execution of the trace by the old release.
         new: The execution of the trace by the new release.
-        trace: The path of the trace.
         unobserved: Fields of the state that the rest of the search does not compare. Otherwise, a difference that is
             only in the state would end every example in which it occurs.
         identity: The key of equal differences: the families of the clauses that separate the releases at this step;

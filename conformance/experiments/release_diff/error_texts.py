@@ -55,8 +55,6 @@ def implicated_by_step(old: str, new: str, old_clauses: Iterable[str], new_claus
     included, too.
 
     Args:
-        old: The old release.
-        new: The new release.
         old_clauses: The clauses that the step exercises by the rules of the old release.
         new_clauses: The clauses that the step exercises by the rules of the new release.
     """
@@ -72,8 +70,6 @@ def _variants(given: Iterable[str], present: Iterable[str], release: str, other:
     Args:
         given: Clauses of the other release.
         present: Clauses of this release; no variants of these are returned.
-        release: The release.
-        other: The other release.
     """
     missing = set(map(family, given)) - set(map(family, present))
     return tuple(
@@ -89,8 +85,6 @@ def last_implicated(
     """Return the separating clauses of the last step of a trace that has any.
 
     Args:
-        old: The old release.
-        new: The new release.
         old_steps: For each step, the clauses that it exercises by the rules of the old release.
         new_steps: For each step, the clauses that it exercises by the rules of the new release.
     """

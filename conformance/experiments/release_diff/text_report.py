@@ -291,7 +291,6 @@ def to_markdown(comparison: Comparison, classified: ClassifiedDifferences | None
     """Return the verdict, a table with a row for each difference, and the steps of each, which are folded.
 
     Args:
-        comparison: The result of the comparison.
         classified: The expected differences, or None without expectations.
     """
     old, new = (side.label for side in comparison.plan.sides)
@@ -338,7 +337,6 @@ def events_of(comparison: Comparison, *, all_expected: bool) -> Iterator[Event]:
     """Yield the header, the differences, a result for each state machine, and the footer.
 
     Args:
-        comparison: The result of the comparison.
         all_expected: True if all differences are expected, or nothing differs.
     """
     plan = comparison.plan

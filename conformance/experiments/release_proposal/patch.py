@@ -236,9 +236,7 @@ def _predicted(
     prediction if one of these has a value that no known release has.
 
     Args:
-        clause: The clause.
         dialect: The release's dialect.
-        known: The dialects of the known releases.
         unknown: The behaviours whose values are unknown.
 
     Returns:

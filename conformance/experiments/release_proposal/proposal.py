@@ -65,7 +65,6 @@ class Proposal:
     """Proposed data for a release.
 
     Attributes:
-        plan: The plan.
         probed: The behaviours, and the traces that show them.
         changes: The clauses that begin or end with the release.
         differing: The traces in which the release differs from the baseline release, by id.

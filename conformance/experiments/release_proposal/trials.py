@@ -77,7 +77,6 @@ class Trials:
     """Traces, and the classes of one release, which replay them in comparison with any dialect.
 
     Args:
-        release: The release.
         machines: The state machines whose regression traces are replayed.
         progress: A callback that is called while jars are downloaded.
 

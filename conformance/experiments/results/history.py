@@ -74,7 +74,6 @@ class Edition:
     Attributes:
         id: A hash of the runs.
         started: The start of the last run, in ISO 8601.
-        rows: The results.
         format: Always :data:`FORMAT`.
         version: Always :data:`VERSION`.
     """

@@ -138,7 +138,6 @@ class ProcessSession:
         """Send a request; return the outcome in its reply.
 
         Args:
-            request: the request.
             ok: type of the ``ok`` of its reply, if the version of the protocol does not have the request.
 
         Raises:

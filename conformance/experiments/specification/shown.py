@@ -161,8 +161,6 @@ class _Results:
         lockstep: the references, which have executed the step.
         members: the releases of each group.
         scratch: the directory of their files, which an error text may name.
-        machine: the machine of the trace.
-        operation: the step.
     """
 
     def __init__(
@@ -187,7 +185,6 @@ class _Results:
         """Return True if releases in which the clause holds and all others have different results.
 
         Args:
-            clause: the clause.
             with_files: True to tell results apart, too, whose files differ.
         """
         inside = [group for group, releases in self.members.items() if any(map(clause.applies_to, releases))]

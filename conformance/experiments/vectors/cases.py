@@ -31,7 +31,6 @@ class Case(NamedTuple):
         name: e.g. ``"offset-warm-section"``.
         machine: the state machine that generates such operations.
         title: description of the files.
-        steps: the operations.
     """
 
     name: str
@@ -45,8 +44,6 @@ def _index(kind: str, name: str, title: str, *steps: tuple[Any, ...], size: int 
 
     Args:
         kind: ``offset``, ``time`` or ``transaction``.
-        name: the name of the case.
-        title: the title of the case.
         steps: steps as (operation, arguments…); corruptions are executed after the file is closed.
         size: the maximum size of the index.
         how: ``sealed`` to trim and close the index, ``trimmed`` to trim it only, ``killed`` for neither.

@@ -27,7 +27,6 @@ class Detection:
     """First vectors that detect a planted defect.
 
     Attributes:
-        mutant: the defect.
         by_reading: the first vector whose queries about the stored files detect the defect; empty if none does.
         by_writing: the first vector whose history detects the defect; empty if none does.
     """

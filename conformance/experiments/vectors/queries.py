@@ -35,7 +35,6 @@ class Queries(NamedTuple):
     Attributes:
         base_offset: the base offset of the index file or the segment; 0 for a log.
         opening: the steps that open the files.
-        queries: the queries.
     """
 
     base_offset: int

@@ -66,7 +66,6 @@ def sound_rows_of(vector: Vector, files: Mapping[str, bytes]) -> str:
     of a position that an entry has, or of a position beyond 31 bits.
 
     Args:
-        vector: the vector.
         files: content of its files, by name.
     """
     entries = _sound_entries(vector, files)
@@ -238,7 +237,6 @@ def build_vectors(
 
     Args:
         release: a locked release.
-        cases: the cases.
         progress: called while jars are fetched.
 
     Raises:

@@ -19,7 +19,6 @@ class Sent(NamedTuple):
     """Batch that was sent.
 
     Attributes:
-        data: The bytes of the batch.
         records: The records in it.
         appended: The broker's response.
     """

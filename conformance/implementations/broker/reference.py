@@ -58,7 +58,6 @@ class ReferencePartition:
     The class of the log is a class attribute, so that a mutant can replace it with a defective class.
 
     Args:
-        release: The release of the dialect.
         directory: The directory of the partition. It need not exist; existing files are loaded.
         settings: Topic configurations by their names.
         leader_epoch: The epoch of the broker, which is the leader.

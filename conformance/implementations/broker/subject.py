@@ -53,7 +53,6 @@ class BrokerTopic(OptionalMembers):
     """Topic with one partition; the broker executes each operation before the reference.
 
     Args:
-        broker: A running broker.
         topic: The topic's name, which no other topic of the broker has.
     """
 

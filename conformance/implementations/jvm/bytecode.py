@@ -26,7 +26,6 @@ def jars_of(release: str, progress: Progress | None = None, build: Build | None 
     """Return the class path of a release's log, or of a build, with ASM's jars.
 
     Args:
-        release: The release.
         progress: A callback that is called while jars are downloaded.
         build: The build whose classes are used instead.
 

@@ -46,7 +46,6 @@ class ClassCoverage(NamedTuple):
     """Coverage of one class.
 
     Attributes:
-        name: The name of the class.
         lines: The number of reached lines, and of all lines.
         branches: The number of reached branches, and of all branches; an ``if`` has two.
     """
@@ -60,7 +59,6 @@ class KafkaCoverage:
     """Probes of one release's classes.
 
     Args:
-        release: The release.
         kind: A key of :data:`INSTRUMENTED`.
         group: The group of the release's jars.
         directory: An empty directory for instrumented classes.

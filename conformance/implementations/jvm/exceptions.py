@@ -52,7 +52,6 @@ def unmapped_exception(name: str, text: object) -> Outcome:
     A build may throw any exception. A locked release that throws one shows that this table lacks an entry.
 
     Args:
-        name: The name of the implementation.
         text: Class and message of the exception.
 
     Raises:
@@ -75,7 +74,6 @@ def probe_build(build: Build, prepare: Callable[[], None]) -> None:
     """Find the classes of a build that a driver needs.
 
     Args:
-        build: The build.
         prepare: A function that makes the driver find its classes.
 
     Raises:

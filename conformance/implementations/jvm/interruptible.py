@@ -59,7 +59,6 @@ def interruptible_classes(
     """Return a class loader of a release's classes, instrumented so that their operations can be paused.
 
     Args:
-        release: The release.
         directory: An empty directory for the instrumented classes.
         progress: A callback that receives the progress of downloads.
         build: The build whose classes are used instead.
@@ -91,7 +90,6 @@ def interruptible_digest(release: str, progress: Progress | None = None, *, logs
     """Return a hash of the classes whose interleavings are tested; releases with equal hashes need only one run.
 
     Args:
-        release: The release.
         progress: A callback that receives the progress of downloads.
         logs: True for the classes of logs and all classes that they use; False for the classes of indexes, segments and
             the remote index cache.

@@ -146,7 +146,6 @@ class JournalledClasses:
     """Classes of a release whose changes of files are recorded.
 
     Args:
-        release: The release.
         directory: An empty directory for the instrumented classes.
         progress: A callback that receives the progress of downloads.
         build: The build whose classes are used instead.

@@ -40,9 +40,7 @@ def results_per_dialect(
     """Return the results of the newest dialect, and by release the outcomes that differ.
 
     Args:
-        log: The log.
         dialect: The shared dialect of the log; members that need a separate log are split off.
-        targets: The targets of the query.
         answer: A function that queries the log.
 
     Raises:
@@ -189,8 +187,6 @@ class ListOffsetsCache:
         A query that has opened an index is never the same again: it has changed what the results depend on.
 
         Args:
-            log: The log.
-            targets: The targets.
             also: Further values on which the results depend.
             answer: A function that queries the log.
 

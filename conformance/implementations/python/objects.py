@@ -159,7 +159,6 @@ class PythonMappedIndex(PythonIndex, Protocol):
     """Methods of offset and time indexes. The attributes may be properties.
 
     Attributes:
-        entries: The number of entries.
         max_entries: The number of entries that fit into the file.
         is_full: True if an append would fail because the index is full.
         length: The length of the file in bytes.

@@ -52,7 +52,6 @@ class ListOffsetsContract:
     """Allowed responses of one partition, which are cached. They are valid until the partition's history changes.
 
     Args:
-        history: The history of the partition.
         is_partly_remote: True if the largest timestamp may be the largest of the local segments, as with Kafka's tiered
             storage (LO-10).
     """

@@ -75,7 +75,6 @@ class PartitionHistory:
     """History of one partition.
 
     Attributes:
-        leader_epoch: The epoch of the leader.
         start: The first offset that was not deleted.
         batches: All appended batches, deleted or not.
         undecided: The first offset of each producer's open transaction.

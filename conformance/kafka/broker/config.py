@@ -77,7 +77,6 @@ class Node:
         mode: ``"kraft"`` or ``"zookeeper"``.
         directory: directory of all files.
         port: port for clients.
-        node_id: id of the broker.
         voters: KRaft controllers as ``{node id: port}``; a node among them is broker and controller in one process.
         zookeeper: port of ZooKeeper; None with KRaft.
         listen: address on which the broker listens for clients. Clients always connect to the loopback address.

@@ -39,7 +39,6 @@ class KafkaContainer(DockerContainer):
     """Container of an image from ``docker/Dockerfile``.
 
     Args:
-        image: name of the image.
         directory: directory that is mounted in the container at the same path.
         port: port that is published on the loopback address.
         user: ids of user and group in the container, as ``user:group``.

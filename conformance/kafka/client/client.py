@@ -131,7 +131,6 @@ class Client(Requests):
         """Create a topic. On return, its partitions may have no leader yet.
 
         Args:
-            topic: name of the topic.
             config: settings of the topic.
             partitions: number of partitions; ignored if ``replicas`` is given.
             replicas: node ids of the replicas of a single partition, the leader first; None to let Kafka assign them.
@@ -457,9 +456,6 @@ class Client(Requests):
         """Send one batch, and wait until the broker has appended or rejected it.
 
         Args:
-            topic: name of the topic.
-            data: the batch.
-            partition: number of the partition.
             acks: -1 waits for all in-sync replicas, 1 for the leader alone.
             transactional_id: id of the transaction that the batch is part of.
             version: request version; by default one that accepts the batch's format.
@@ -525,9 +521,7 @@ class Client(Requests):
         """Fetch the available batches from an offset on, without waiting for more.
 
         Args:
-            topic: name of the topic.
             offset: offset of the first requested record.
-            partition: number of the partition.
             isolation: The isolation level. With ``read_committed``, batches end at the last stable offset and
                 aborted transactions are listed.
             max_bytes: limit that only the first batch may exceed.

@@ -118,7 +118,6 @@ class Connection:
     """Connection to a broker; the constructor opens it, and the first failure closes it.
 
     Args:
-        address: address of the broker.
         limit: maximum seconds for connecting, for sending a request, and for each complete response.
         connect: function that opens the socket.
         largest: maximum size of a response in bytes.

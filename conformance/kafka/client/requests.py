@@ -86,7 +86,6 @@ class Requests:
     """Connection that knows which versions its broker offers; a context manager.
 
     Args:
-        address: address of the broker.
         limit: maximum seconds for a response, and for retries after retriable errors.
         connect: function that opens the socket.
         explain: function that replaces each error before it is raised, e.g. with one that names the broker's log.

@@ -172,9 +172,7 @@ class ExternalLogParticipant(LogParticipant):
         """Compare the log from now on with a reference that has executed a variant of a step.
 
         Args:
-            own: The reference.
             number: The index of the step in the history.
-            variant: The variant of the step.
         """
         self._drop_own()
         self._history[number], self._own = variant, own
@@ -260,7 +258,6 @@ class ExternalLogParticipant(LogParticipant):
         must not trust an index that Kafka has rebuilt.
 
         Args:
-            operation: The request.
             own_result: The observation that the log is compared with.
             expected: The observation of the shared reference.
             actual: The log's observation.

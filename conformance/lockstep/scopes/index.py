@@ -68,8 +68,6 @@ class IndexParticipant(Participant):
         """Replace the content of the closed file by the corrupted content of the reference's file.
 
         Args:
-            operation: The corruption.
-            name: The name of the file.
             content: The content of the reference's file after the corruption, or None if the file is removed.
         """
         del operation

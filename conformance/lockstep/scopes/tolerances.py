@@ -167,7 +167,6 @@ def results_from_records(operation: Operation, seen: ObservedFiles) -> list[Coll
     If records are unreadable, there are no such results.
 
     Args:
-        operation: The request.
         seen: The reference's observation and files.
     """
     try:
@@ -273,7 +272,6 @@ def variants(
     """Yield other ways in which a log that lacks these capabilities may execute an operation.
 
     Args:
-        operation: The operation.
         lacking: The missing capabilities.
         before: The reference's observation and files before the operation, or None if unknown.
         after: The reference's observation and files after the operation, or None if unknown.

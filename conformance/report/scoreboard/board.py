@@ -52,7 +52,6 @@ class BoardDivergence:
     """Unique divergence on the scoreboard.
 
     Attributes:
-        event: event of the divergence.
         means: consequence for a consumer, in one sentence.
         text: the divergence as text, as a run prints it.
         trace: content of the trace file; empty if the file is missing.
@@ -71,7 +70,6 @@ class Cell:
     """Verdict about an implementation in an area.
 
     Attributes:
-        area: name of the area.
         why: reason why the area was not run or is unsupported; otherwise empty.
         faults: the unique divergences.
         clauses: number of steps that exercised each clause.

@@ -168,7 +168,6 @@ def deduplicate(
     """Return the unique divergences of one machine, in the order of their first occurrence.
 
     Args:
-        machine: The name of the machine.
         buckets: All buckets.
         specification: A function that returns the ``-i`` argument of a participant.
         passed: For each participant, the number of steps in which each clause passed.

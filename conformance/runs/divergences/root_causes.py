@@ -54,9 +54,7 @@ class MinimizedDivergence:
     """Divergence that has been shrunk.
 
     Attributes:
-        unique: The unique divergence.
         minimized: The divergence of the shrunk steps.
-        event: The event of the divergence.
         attempt: A function that executes operations from an empty directory, and returns the first divergence of the
             same participant, or None.
     """
@@ -134,7 +132,6 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
     A defect in the code that both kinds share appears in the same releases.
 
     Args:
-        one: A divergence.
         other: A divergence of another machine.
     """
     mine, theirs = one.representative.divergence, other.representative.divergence

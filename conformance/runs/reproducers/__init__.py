@@ -27,7 +27,6 @@ def render_reproducer(path: Path, trace: Trace, release: str, implementation: st
 
     Args:
         path: ``.py`` for Python, ``.java`` for a JUnit test; a Java class has the name of its file.
-        trace: The trace.
         release: The release of the dialect and the classes.
         implementation: The default implementation of the Python program, such as ``"jvm"``.
 

@@ -19,7 +19,6 @@ class Step(NamedTuple):
     """Step with its expected results.
 
     Attributes:
-        operation: The operation.
         observation: The reference's observation.
         path: The path of the file after the step.
         content: The content of the file after the step; None if it does not exist.

@@ -130,7 +130,6 @@ class _Step(NamedTuple):
     """Step with its expected results.
 
     Attributes:
-        operation: The operation.
         request: The numbers and the bytes that Kafka's class receives; None if the step corrupts a file.
         path: The corrupted file, or an empty string.
         outcome: The expected outcome.

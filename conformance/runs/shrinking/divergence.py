@@ -33,7 +33,6 @@ def shrink_divergence(
 
     Args:
         lockstep: The lockstep of index files, segments or logs that found it, between two examples.
-        failure: The divergence.
         same: A function that returns True for the same divergence; :func:`is_same` by default.
         seconds: The maximum time, see :func:`~conformance.runs.shrinking.search.shrink`.
         clock: A monotonic clock in seconds.

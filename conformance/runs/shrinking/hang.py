@@ -41,7 +41,6 @@ def shrink_hang(
 
     Args:
         hang: The step that hangs, and the steps before it.
-        machine: The machine of the operations.
         specification: The ``-i`` argument of the participant; empty for the reference.
         limit: The time in seconds that the step has taken.
         seconds: The maximum time in seconds for shrinking.
@@ -73,8 +72,6 @@ class Candidates:
     """Process that executes candidates, which is replaced after a candidate that hangs or kills it.
 
     Args:
-        machine: The machine of the operations.
-        release: The release of the participant.
         implementations: The ``-i`` argument of the participant; empty for the reference.
         limit: The maximum duration of a step in seconds.
     """

@@ -91,7 +91,6 @@ class Choice:
     """Number of a trace that may become smaller.
 
     Attributes:
-        value: The number.
         targets: Smaller numbers to try first.
         with_value: A function that returns the trace with another number at this position.
     """
@@ -117,7 +116,6 @@ def shifted(operations: Operations, place: int) -> Choice | None:
     """Return a choice for a positive number, which all larger numbers follow at the same distance; else None.
 
     Args:
-        operations: The trace.
         place: The position of the number among the positive numbers of the trace, from the largest.
     """
     values = [value for value in _different(operations) if value > 0]

@@ -85,8 +85,6 @@ class Case(NamedTuple):
     Attributes:
         shutdown: How the broker was stopped before the corruption.
         place: The segment: the active one, or the inactive one before it (``sealed``).
-        suffix: The suffix of the file.
-        corruption: The name of the corruption.
     """
 
     shutdown: Shutdown

@@ -50,7 +50,6 @@ class ConsumerCost(NamedTuple):
     """Cost of all lookups of a case.
 
     Attributes:
-        lookups: The number of lookups.
         wrong: The number of wrong results.
         missed: The number of records at or after the target's time that the consumer never reads; all of them if there
             is no result or an error.
@@ -116,7 +115,6 @@ class CaseResult(msgspec.Struct, frozen=True):
     """Result of one case.
 
     Attributes:
-        release: The release of the broker.
         shutdown: The case, with the next three members.
         broker_starts: True if the partition has a leader after the start.
         repair: The state of the corrupt file after the queries: kept unchanged, rebuilt from the log, re-created
@@ -153,8 +151,6 @@ class _Topic:
     """Topic of one case.
 
     Attributes:
-        name: The name.
-        case: The case.
         records: All records until the corruption.
         corrupted: The content of the file after the corruption; None if it does not exist.
         reference: kidx's copy of the partition, while its case is in progress.

@@ -63,7 +63,6 @@ class Violation(NamedTuple):
 
     Attributes:
         where: point at which the first operation was interrupted.
-        seen: the result.
         schedule: points at which the execution switched.
     """
 
@@ -76,7 +75,6 @@ class Pair(NamedTuple):
     """Result for a pair: an operation, and others that run in its middle.
 
     Attributes:
-        case: the operations.
         points: number of points at which the operation was interrupted.
         waits: number of points at which one of the threads had to wait for the other.
         orders: results of the sequential orders.
@@ -130,7 +128,6 @@ class Interrupter:
 
         Args:
             kinds: kinds of objects, such as an index or a log.
-            seed: the seed.
             examples: number of scenarios of each kind.
         """
         for kind, number in itertools.product(kinds, range(examples)):

@@ -44,7 +44,6 @@ def page(
 
     Args:
         header: what the verdicts depend on.
-        verdicts: the verdicts.
         sites: number of all mutants of the classes.
         command: command that writes the page.
         others: verdicts of other examples or tests by site, for a comparison of the mutants that both have decided.

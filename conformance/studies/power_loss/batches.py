@@ -38,7 +38,6 @@ class Batch(NamedTuple):
         producer: producer id, or -1.
         is_control: True for the marker of a transaction.
         is_abort: True for the marker of an aborted transaction.
-        data: bytes of the batch.
     """
 
     base: int

@@ -39,7 +39,6 @@ class Stored(NamedTuple):
     """Segment in remote storage.
 
     Attributes:
-        id: id of the segment.
         start: first offset.
         offsets: offset and position of each entry of the offset index.
         times: timestamp and offset of each entry of the time index.

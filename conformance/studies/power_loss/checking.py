@@ -84,7 +84,6 @@ class Checker:
         """Return the evidence for each guarantee that a failure violates, and for None the divergence of kidx.
 
         Args:
-            failure: the failure.
             lockstep: True to open the remaining files with kidx too.
         """
         files, opening = failure.files(), failure.opening(self.history)
@@ -123,11 +122,7 @@ def _logs(history: History) -> Iterator[list[Batch]]:
 
 
 class Original:
-    """History of an example as Kafka's classes executed it, before a defect was planted in it.
-
-    Args:
-        history: the history.
-    """
+    """History of an example as Kafka's classes executed it, before a defect was planted in it."""
 
     def __init__(self, history: History) -> None:
         self._history = history

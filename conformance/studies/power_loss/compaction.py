@@ -80,7 +80,6 @@ class Expected(NamedTuple):
     """Latest record of a key that an opened log must have.
 
     Attributes:
-        record: the record.
         later: offsets of later records of the key, each of which the log may have instead.
         removed: True if the cleaner may have removed the key, because it has a tombstone.
     """
@@ -94,7 +93,6 @@ class Keys:
     """Records with a key that a log would have after each operation of a history if no record was ever cleaned.
 
     Args:
-        history: the history.
         logs: batches before the first operation, and after each.
     """
 

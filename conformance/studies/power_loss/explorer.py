@@ -277,8 +277,6 @@ def shrunk(finding: Finding[History], explorer: LogExplorer, seconds: float) -> 
     """Return the same finding with fewer operations, as far as time allows.
 
     Args:
-        finding: the finding.
-        explorer: explorer of its release.
         seconds: time limit.
     """
     end = time.monotonic() + seconds

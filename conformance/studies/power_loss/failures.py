@@ -70,7 +70,6 @@ class Failure:
     Attributes:
         crash_point: point at which the power fails.
         loss: writes, lengths and names that are lost.
-        restart: restart of the broker.
     """
 
     crash_point: CrashPoint

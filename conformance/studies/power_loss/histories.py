@@ -34,7 +34,6 @@ def checkpoint_after(before: int, operation: Operation, seen: LogObservation) ->
 
     Args:
         before: the checkpoint before.
-        operation: the operation.
         seen: the result of the operation.
     """
     if operation.name == "clean_log" and seen.outcome.error is None and seen.outcome.value:

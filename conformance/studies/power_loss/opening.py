@@ -61,7 +61,6 @@ class Opener:
         """Open files with Kafka's classes, look up everything, and clean the log if it is compacted.
 
         Args:
-            files: the files.
             opening: operation that opens the log.
             cleaned_to: checkpoint of the cleaner.
         """

@@ -64,7 +64,6 @@ class Finding(Generic[HistoryType]):
 
     Attributes:
         signature: signature of all failures with the same cause.
-        history: history of the example.
         failure: the power failure with the fewest lost writes.
         text: evidence.
         times: number of occurrences.

@@ -30,9 +30,6 @@ class Lost(msgspec.Struct, frozen=True):
     Attributes:
         what: description.
         name: number of the change of a name.
-        file: number of the file.
-        length: its length.
-        page: number of the page.
         content: number of the page's content among those that it may have, or the content as hexadecimal digits.
     """
 

@@ -47,9 +47,7 @@ class World(NamedTuple):
 
     Attributes:
         machine: kind of the index, or ``segment``.
-        releases: releases in the lockstep.
         operation: the interrupted operation; empty for an index.
-        request: the request.
     """
 
     machine: str

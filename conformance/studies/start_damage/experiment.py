@@ -41,7 +41,6 @@ class StartResult(msgspec.Struct, frozen=True):
     """Prediction and result of one case.
 
     Attributes:
-        damage: case.
         shutdown: the way in which the broker was stopped.
         answer: answer of ``kidx verify``: may the broker be started?
         predicted: predicted state of the broker, its log directories and the corrupt partition.
@@ -71,7 +70,6 @@ def try_starts(
     """Corrupt copies of a broker's directories, start the broker with each, and return predictions and results.
 
     Args:
-        release: The release of the broker.
         cases: The cases to try.
         report: A callback that receives a line of text for each start.
         predictor: The function that predicts; a test may pass a defective one.

@@ -65,9 +65,7 @@ def broker_at(
     """Return a broker with two log directories below ``directory``; the broker is not started.
 
     Args:
-        release: The release of the broker.
         directory: The broker's directory.
-        kind: The class of the broker.
         is_prepared: True if the directories will be corrupted; then the broker writes no recovery point on a schedule.
     """
     first, *_ = dirs = [directory / name for name in LOG_DIRS]
@@ -92,7 +90,6 @@ class Prepared:
     """Directories of one release.
 
     Attributes:
-        release: The release of the broker.
         directories: The broker's directories after each kind of stop.
     """
 
@@ -104,9 +101,7 @@ def prepare(release: str, base: Path, partitions: int) -> Prepared:
     """Run one broker and return its directories.
 
     Args:
-        release: The release of the broker.
         base: The parent of the directories.
-        partitions: The number of partitions.
 
     Raises:
         BrokerError: The broker rejects a request.
@@ -246,7 +241,6 @@ def observe(release: str, root: Path, numbers: Sequence[int], timestamp: int) ->
     """Start a broker with a directory, observe it, and kill it.
 
     Args:
-        release: The release of the broker.
         root: The broker's directory.
         numbers: The numbers of the partitions to observe.
         timestamp: The timestamp of the records that are appended.

@@ -65,7 +65,6 @@ class CacheStart(msgspec.Struct, frozen=True):
     """Result of the start after a corruption.
 
     Attributes:
-        damage: case.
         predicted: The prediction of ``kidx verify``: ``"starts"`` or ``"does not start"``.
         happened: The broker's behaviour, with the same values.
         answers: The number of correct lookups by time, their total, and the first incorrect one.
@@ -270,8 +269,6 @@ class AnswerCounts(msgspec.Struct, frozen=True):
 
     Attributes:
         seed: The seed of the first topic.
-        topics: The number of topics.
-        steps: The number of steps.
         answers: The number of responses, each while the local log start was above the log start.
         segments: The number of remote segments that the topics had.
         divergences: The signatures of divergences, which nothing explains, each with its number.
@@ -298,7 +295,6 @@ class TieredLockstep(WireLockstep):
     """Lockstep that compares only while the local log start is above the log start.
 
     Attributes:
-        kafka: The broker.
         segments: The names of the remote segments that existed at a comparison.
     """
 

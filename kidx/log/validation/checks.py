@@ -40,7 +40,6 @@ class ValidationContext:
         dialect: rules of a release.
         config: settings of the topic.
         first_offset: offset of the first record.
-        leader_epoch: epoch of the leader.
         now: the clock in milliseconds.
         from_client: True if a producer sent the batches, False for a transaction coordinator.
         limits: milliseconds by which a timestamp may be older, and newer, than the clock.

@@ -255,7 +255,6 @@ class Validated(NamedTuple):
     """Data to append.
 
     Attributes:
-        records: the bytes.
         rebuilt: True if they are a new batch, which may have more or fewer bytes than the incoming batches.
         first_largest: offset of the first record that had the largest timestamp on arrival, or -1 without timestamps;
             None if it was not determined.

@@ -47,11 +47,7 @@ class _Rows(Generic[_T]):
 
 
 class FleetResult(Verification):
-    """Result of a run in the form that ``kidx verify`` prints; Spark counts, and this process holds no segment.
-
-    Args:
-        result: result of the run.
-    """
+    """Result of a run in the form that ``kidx verify`` prints; Spark counts, and this process holds no segment."""
 
     def __init__(self, result: FleetVerification) -> None:
         summary, self._result = result.summary, result

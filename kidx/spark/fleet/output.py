@@ -26,7 +26,6 @@ class Output:
     """Tables of all runs under one directory or URL.
 
     Args:
-        spark: a session.
         url: URL of the directory.
         options: options of fsspec, if Hadoop does not know the URL.
 

@@ -92,7 +92,6 @@ def render_report(summary: Summary, request: Mapping[str, Any], problems: Iterab
     """Return the page as HTML.
 
     Args:
-        summary: summary of the run.
         request: options of the run.
         problems: paths that could not be read, with the reasons.
     """

@@ -38,7 +38,6 @@ def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:
     """Return the number of tasks that combine the verdicts on segments into verdicts on partitions.
 
     Args:
-        segments: number of segments.
         cost: cost as in :func:`tasks_of`.
         compared: True if the logs of replicas are read once more to compare them.
     """

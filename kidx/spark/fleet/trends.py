@@ -70,7 +70,6 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
     """Compare two tables of findings, or two of campaigns.
 
     Args:
-        earlier: a table.
         later: a table with the same columns.
         key: columns by which rows are matched; None for the first of :data:`KEYS` that both tables have.
 
