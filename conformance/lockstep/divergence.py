@@ -52,7 +52,7 @@ class Divergence:
         release: The release whose dialect the implementation is compared with.
         against: ``"kidx"``, or ``"model"`` if the reference diverges from the model.
         aspects: The differing aspects: ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"``, in this order.
-        expected: The expected value of the first aspect; ``actual``: the implementation's value.
+        expected: The expected value of the first aspect, as it is shown; ``actual``: the implementation's value.
         clauses: The ids of the clauses that the step exercises.
         fields: The names of the differing fields of the state, even if the first aspect is another.
         files: The differing files, even if the first aspect is another.
@@ -66,8 +66,8 @@ class Divergence:
     release: str
     against: str
     aspects: tuple[str, ...]
-    expected: Any
-    actual: Any
+    expected: object
+    actual: object
     clauses: tuple[str, ...]
     fields: tuple[str, ...] = ()
     files: tuple[FileDifference, ...] = ()
@@ -77,7 +77,27 @@ class Divergence:
     @property
     def is_failure(self) -> bool:
         """True if the implementation crashed, timed out or sent a malformed reply; no expectation can match this."""
-        return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
+        return self.failure is not None
+
+    @property
+    def failure(self) -> Outcome | None:
+        """The outcome of an implementation that crashed, timed out or sent a malformed reply; else None."""
+        return self.actual if isinstance(self.actual, Outcome) and self.actual.error == FAILURE else None
+
+    @property
+    def outcomes(self) -> tuple[Outcome, Outcome] | None:
+        """The expected and the actual outcome, as far as they are compared; None if the outcomes are equal."""
+        if self.aspects[0] != "outcome":
+            return None
+        assert isinstance(self.expected, tuple), self.expected
+        assert isinstance(self.actual, tuple), self.actual
+        return Outcome(*self.expected), Outcome(*self.actual)
+
+    @property
+    def are_errors(self) -> tuple[bool, bool]:
+        """Whether the expected and the actual outcome are errors; False twice if the outcomes are equal."""
+        expected, actual = self.outcomes or (Outcome(), Outcome())
+        return bool(expected.error), bool(actual.error)
 
     @property
     def aspect(self) -> str:
@@ -116,8 +136,7 @@ class Divergence:
 
     @property
     def _difference(self) -> DivergentParts:
-        kinds = self.aspects[0] == "outcome" and bool(error_of(self.expected)) and bool(error_of(self.actual))
-        return DivergentParts(self.clauses, self.aspects, self.fields, self.files, kinds)
+        return DivergentParts(self.clauses, self.aspects, self.fields, self.files, all(self.are_errors))
 
     def counts(self, level: str) -> bool:
         """Return True if the divergence counts at a level; failures and errors of the reference always count."""
@@ -208,17 +227,11 @@ def plain(value: Any) -> Any:
     return value
 
 
-def error_of(outcome: object) -> str | None:
-    """Return the error kind of an outcome, or of a tuple of its first fields; None for success."""
-    error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
-    return str(error) if error else None
-
-
 def last_words(divergence: Divergence) -> str:
     """Return the stderr output of a crashed program, without addresses and ids; empty if no program crashed."""
-    if not divergence.is_failure:
+    if divergence.failure is None:
         return ""
-    how, _, words = (divergence.actual.text or "").partition(STDERR_SAYS)
+    how, _, words = (divergence.failure.text or "").partition(STDERR_SAYS)
     return _RUN_SPECIFIC.sub("", words) if how.startswith("ended") else ""
 
 
@@ -393,9 +406,8 @@ def can_continue(divergence: Divergence, level: str = "observed") -> bool:
     if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
         return False
     operation = divergence.operation
-    if divergence.aspects[0] != "outcome" or (operation.effect is None and operation.name not in _RENAMING):
-        return True
-    return bool(error_of(divergence.expected)) == bool(error_of(divergence.actual))
+    is_refused, was_refused = divergence.are_errors
+    return is_refused == was_refused or (operation.effect is None and operation.name not in _RENAMING)
 
 
 @dataclass(slots=True)

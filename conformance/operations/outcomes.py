@@ -41,6 +41,11 @@ class Outcome(NamedTuple):
     value: Any = None
     text: str | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """True for an error, and without a result."""
+        return bool(self.error) or self.value is None
+
     def to_json(self) -> Json:
         """Return the reply of the line protocol."""
         if self.error == "unsupported":

@@ -108,7 +108,7 @@ class ChunkResult:
             for participant, names in theirs.items():
                 if participant not in gone:
                     mine.setdefault(participant, set()).update(names)
-        stayed = ((kind, bucket) for kind, bucket in chunk.buckets.items() if kind.participant not in gone)
+        stayed = {key: each for key, each in chunk.buckets.items() if each.divergence.participant not in gone}
         self.buckets.merge(Buckets(stayed))
         self.matched_expectations |= chunk.matched_expectations
         for participant, times in chunk.dropout_scores.items():
@@ -127,7 +127,7 @@ class ChunkResult:
 
     def note_failure(self, divergence: Divergence) -> None:
         """Count a failure of a participant, which ends the example for it."""
-        name, text = divergence.participant, str(divergence.actual.text or "")
+        name, text = divergence.participant, (divergence.failure and divergence.failure.text) or ""
         self.failed.setdefault(name, Counter())[signature_of(divergence).removeprefix("bulk_")] += 1
         self.dropout_scores[name] = self.dropout_scores.get(name, 0) + (
             _TIMEOUT_SCORE if text.startswith(WAITED) else 1

@@ -132,10 +132,10 @@ class DivergenceReporter:
         if not self.plan.stop_at_first:
             return
         reported = {(one.machine, one.representative.divergence.participant) for one in self._reported_when_found}
-        for kind, bucket in evidence.buckets.items():
-            if (run.name, kind.participant) not in reported:
-                reported.add((run.name, kind.participant))
-                (one,) = deduplicate(run.name, Buckets({kind: bucket}), run.specification, {})
+        for key, bucket in evidence.buckets.items():
+            if (own := (run.name, bucket.divergence.participant)) not in reported:
+                reported.add(own)
+                (one,) = deduplicate(run.name, Buckets({key: bucket}), run.specification, {})
                 self._reported_when_found.append(one)
                 self.count += 1
                 event = shrink_and_save(run, one, self.seed).event

@@ -157,7 +157,8 @@ def _verdicts(
 ) -> dict[str, Verdict]:
     # Clauses of reported divergences, and implicated clauses that no other step exercised, diverge.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
-    at_stake = {clause for kind in evidence.buckets if kind.participant == subject.name for clause in kind.clauses}
+    seen = (bucket.divergence for bucket in evidence.buckets.values())
+    at_stake = {clause for each in seen if each.participant == subject.name for clause in each.clauses}
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
     # A step that violates a guarantee may also differ in a way that does not count at the level.
     catalogue = load_clauses()

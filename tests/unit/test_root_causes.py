@@ -245,7 +245,11 @@ def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():
 
     assert sights(in_file(0, "OI-7"), in_file(-5, "AI-31")) == {"lookup:outcome": ["lookup"]}
     other = (("outcome",), (None, (0, 0)), (None, (1, 1)))
-    assert len(group_by_root_cause([in_file(0, "OI-7"), in_file(-5, "AI-31", answer=other)])) == 2
+    separate = [in_file(0, "OI-7"), in_file(-5, "AI-31", answer=other)]
+    states = [(("state",), FULL, FULL._replace(length=length)) for length in (8, 16)]
+    separate += [in_file(-5 * number, answer=state) for number, state in enumerate(states)]
+    sights(*separate)
+    assert len(group_by_root_cause(separate)) == 4
 
 
 def test_the_same_steps_but_for_one_operation_have_one_cause():

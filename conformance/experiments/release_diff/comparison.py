@@ -31,7 +31,6 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.divergence import Decision, can_continue, failure_json
 from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
-from conformance.operations.state_diff import differing_fields
 from conformance.runs.chunks import SEED_OF_ROUND, run_chunk
 from conformance.runs.divergence_event import new_trace
 from conformance.runs.profiles import Profile, round_of
@@ -172,8 +171,7 @@ class Search(Observer):
             clauses = (*clauses, *separating(steps[-1], self.old))
         if clauses:
             return Sameness(self.subject.name, " ".join(sorted(set(map(family, clauses)))))
-        is_outcome, sides = divergence.aspects[0] == "outcome", (divergence.expected, divergence.actual)
-        aspect = " ".join((*divergence.aspects, *(str(side[0]) for side in sides if is_outcome)))
+        aspect = " ".join((*divergence.aspects, *(str(side.error) for side in divergence.outcomes or ())))
         return Sameness(self.subject.name, "", divergence.operation.name, aspect, frozenset({self.name}))
 
     # -- rounds ------------------------------------------------------------------------------------------------
@@ -254,8 +252,7 @@ class Search(Observer):
         self.known.setdefault(key, {})[place_of(self.name, divergence)] = None
         unobserved: tuple[str, ...] = ()
         if divergence.aspects == ("state",):
-            fields = differing_fields(divergence.expected, divergence.actual)
-            unobserved = tuple(name for name, _, _ in fields if name)
+            unobserved = tuple(filter(None, divergence.fields))
             self.subject.unobserved.update(unobserved)
         old, new = (performer.perform(operations) for performer in self.runners)
         implicated = last_implicated(self.old, self.new, old.clauses, new.clauses)

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.attribution.tables import rows_of
 from conformance.clauses import LEVELS, family, load_clauses
 from conformance.kafka.releases import RELEASES
-from conformance.lockstep.divergence import CRASH_ASPECT, error_of
+from conformance.lockstep.divergence import CRASH_ASPECT
 from conformance.operations import KINDS
-from conformance.runs.divergences.signatures import is_empty, severity, signature_of
+from conformance.runs.divergences.signatures import severity, signature_of
 from conformance.runs.sameness import Sameness
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
-    from conformance.runs.divergences.signatures import Bucket, BucketKey, Buckets
+    from conformance.runs.divergences.signatures import Bucket, Buckets
 
 _MIN_OCCURRENCES: Final = 3
 """The number of occurrences that is needed before a clause counts as never passed."""
@@ -46,15 +46,14 @@ class Form(NamedTuple):
     """
 
     shape: str
-    none_expected: bool
-    none_given: bool
+    none_expected: bool = False
+    none_given: bool = False
 
 
 def form_of(divergence: Divergence) -> Form:
     """Return the form of a divergence."""
-    is_outcome = divergence.aspects[0] == "outcome"
-    expected, actual = divergence.expected, divergence.actual
-    return Form(_single(signature_of(divergence)), is_outcome and is_empty(expected), is_outcome and is_empty(actual))
+    shape = _single(signature_of(divergence))
+    return Form(shape, *(each.is_empty for each in divergence.outcomes)) if divergence.outcomes else Form(shape)
 
 
 class Place(NamedTuple):
@@ -104,8 +103,8 @@ class UniqueDivergence:
     @property
     def expects_error(self) -> bool:
         """True if an error is expected."""
-        expected = self.representative.divergence.expected
-        return isinstance(expected, tuple) and self.identity.aspect == "outcome" and expected[0] is not None
+        divergence = self.representative.divergence
+        return not divergence.is_failure and divergence.are_errors[0]
 
     @property
     def operation(self) -> str:
@@ -123,7 +122,7 @@ class UniqueDivergence:
         return (
             divergence.participant == mine.participant
             and self.matches(divergence)
-            and _are_errors(divergence) == _are_errors(mine)
+            and divergence.are_errors == mine.are_errors
             and severity(divergence) >= severity(mine)
             and (not self.clause or set(divergence.clauses) <= set(mine.clauses))
         )
@@ -172,11 +171,12 @@ def deduplicate(
         specification: A function that returns the ``-i`` argument of a participant.
         passed: For each participant, the number of steps in which each clause passed.
     """
-    by_aspect: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
-    for kind, bucket in buckets.items():
-        by_aspect.setdefault((specification(kind.participant), bucket.divergence.aspect), []).append((kind, bucket))
+    by_aspect: dict[tuple[str, str], list[Bucket]] = {}
+    for bucket in buckets.values():
+        own = specification(bucket.divergence.participant), bucket.divergence.aspect
+        by_aspect.setdefault(own, []).append(bucket)
     found: dict[Sameness, UniqueDivergence] = {}
-    order = {kind: number for number, kind in enumerate(buckets)}
+    order = {id(bucket): number for number, bucket in enumerate(buckets.values())}
     for (implementation, aspect), seen in by_aspect.items():
         # A program that crashes satisfies no clause; only the request identifies the crash.
         parts = [("", "", seen)] if aspect == CRASH_ASPECT else _by_failing_clause(seen, passed)
@@ -186,7 +186,7 @@ def deduplicate(
                 identity = Sameness(implementation, family(clause), operation, aspect, circumstances)
                 _add(found, identity, clause, machine, alike)
                 found[identity].never_held |= bool(clause) and not operation
-                first = min(order[kind] for kind, _ in alike)
+                first = min(order[id(bucket)] for bucket in alike)
                 found[identity].first = min(found[identity].first, first)
     return sorted(_without_consequences(found.values()), key=lambda one: one.first)
 
@@ -234,22 +234,22 @@ def _add(
     identity: Sameness,
     clause: str,
     machine: str,
-    seen: list[tuple[BucketKey, Bucket]],
+    seen: list[Bucket],
 ) -> None:
     """Add occurrences to the unique divergence with their identity."""
-    best = min(seen, key=lambda pair: _representative_rank(pair[1]))
+    best = min(seen, key=_representative_rank)
     known = found.get(identity)
     if known is None:
-        known = found[identity] = UniqueDivergence(identity, clause, best[0].shape, machine, best[1])
-    elif _representative_rank(best[1]) < _representative_rank(known.representative):
-        known.clause, known.shape, known.representative = clause, best[0].shape, best[1]
-    for _, bucket in seen:
+        known = found[identity] = UniqueDivergence(identity, clause, best.shape, machine, best)
+    elif _representative_rank(best) < _representative_rank(known.representative):
+        known.clause, known.shape, known.representative = clause, best.shape, best
+    for bucket in seen:
         form = form_of(bucket.divergence)
         shown, count = known.forms.get(form, (bucket, 0))
         known.forms[form] = min(shown, bucket, key=_representative_rank), count + bucket.count
-    known.shapes |= {kind.shape for kind, _ in seen}
-    known.count += sum(bucket.count for _, bucket in seen)
-    known.places |= {Place(machine, bucket.divergence.release, kind.participant) for kind, bucket in seen}
+        known.shapes.add(bucket.shape)
+        known.count += bucket.count
+        known.places.add(Place(machine, bucket.divergence.release, bucket.divergence.participant))
 
 
 def _representative_rank(bucket: Bucket) -> tuple[int, bool, int, int, int]:
@@ -273,10 +273,6 @@ def _release_rank(release: str) -> int:
     return RELEASES.index(release) if release in RELEASES else -1
 
 
-def _operation(bucket: Bucket) -> str:
-    return _name(bucket.divergence)
-
-
 def _name(divergence: Divergence) -> str:
     """Return the operation; a bulk operation counts as the single operation that it repeats."""
     return _single(divergence.operation.name)
@@ -286,53 +282,44 @@ def _single(name: str) -> str:
     return name.removeprefix("bulk_")
 
 
-def _are_errors(divergence: Divergence) -> tuple[bool, bool]:
-    """Return whether the expected and the actual outcome are errors; False twice if the outcomes are equal."""
-    if divergence.aspects[0] != "outcome":
-        return False, False
-    return bool(error_of(divergence.expected)), bool(error_of(divergence.actual))
-
-
-def _by_shape(
-    clause: str, seen: list[tuple[BucketKey, Bucket]]
-) -> Iterable[tuple[str, list[tuple[BucketKey, Bucket]]]]:
+def _by_shape(clause: str, seen: list[Bucket]) -> Iterable[tuple[str, list[Bucket]]]:
     """Group divergences: all with a clause are one group; without a clause, each signature is a group."""
     if clause:
         return [("", seen)]
-    shapes: dict[str, list[tuple[BucketKey, Bucket]]] = {}
-    for kind, bucket in seen:
-        shapes.setdefault(_single(kind.shape), []).append((kind, bucket))
+    shapes: dict[str, list[Bucket]] = {}
+    for bucket in seen:
+        shapes.setdefault(_single(bucket.shape), []).append(bucket)
     return shapes.items()
 
 
 def _by_failing_clause(
-    seen: Sequence[tuple[BucketKey, Bucket]], passed: Mapping[str, Counter[str]]
-) -> Iterable[tuple[str, str, list[tuple[BucketKey, Bucket]]]]:
+    seen: Sequence[Bucket], passed: Mapping[str, Counter[str]]
+) -> Iterable[tuple[str, str, list[Bucket]]]:
     """Yield the buckets by failing clause, and also by operation if that clause passes elsewhere."""
     left = list(seen)
     while left:
         clause = _clause_never_passed(left, passed)
         if not clause:
             break
-        yield clause, "", [pair for pair in left if clause in pair[0].clauses]
-        left = [pair for pair in left if clause not in pair[0].clauses]
-    rest: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
-    for kind, bucket in left:
-        own = primary_clause(kind.clauses, bucket.divergence.aspect), _operation(bucket)
-        rest.setdefault(own, []).append((kind, bucket))
+        yield clause, "", [bucket for bucket in left if clause in bucket.divergence.clauses]
+        left = [bucket for bucket in left if clause not in bucket.divergence.clauses]
+    rest: dict[tuple[str, str], list[Bucket]] = {}
+    for bucket in left:
+        own = primary_clause(bucket.divergence.clauses, bucket.divergence.aspect), _name(bucket.divergence)
+        rest.setdefault(own, []).append(bucket)
     yield from ((*own, alike) for own, alike in rest.items())
 
 
-def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], passed: Mapping[str, Counter[str]]) -> str:
+def _clause_never_passed(seen: Sequence[Bucket], passed: Mapping[str, Counter[str]]) -> str:
     """Return the clause that never passed and explains most occurrences; empty if every clause passed."""
     failed: Counter[str] = Counter()
     place: dict[str, int] = {}
     not_only: set[str] = set()
-    for kind, bucket in seen:
-        for number, clause in enumerate(kind.clauses):
+    for bucket in seen:
+        for number, clause in enumerate(bucket.divergence.clauses):
             failed[clause] += bucket.count
             place[clause] = max(place.get(clause, 0), number)
-            if passed.get(kind.participant, Counter())[clause]:
+            if passed.get(bucket.divergence.participant, Counter())[clause]:
                 not_only.add(clause)
     candidates = [clause for clause in failed if clause not in not_only and failed[clause] >= _MIN_OCCURRENCES]
     # If several clauses explain equally many occurrences, the last one is the most general.

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import family, load_clauses
 from conformance.implementations.protocol import BULK
-from conformance.lockstep.divergence import CRASH_ASPECT, error_of, last_words
+from conformance.lockstep.divergence import CRASH_ASPECT, last_words
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.divergences.signatures import severity, signature_of
 from conformance.runs.shrinking.reductions import BASES, singly, with_numbers
@@ -158,7 +158,7 @@ def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str
         return f"the same flag of the state, {flag[0]!r}, is wrong, and nothing else"
     if one.unique.operation != other.unique.operation:
         return ""
-    if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not _is_error_mismatch(mine):
+    if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not any(mine.are_errors):
         alike = bool(mine.fields) and mine.fields == theirs.fields
         return "the same fields of the state are wrong after it" if alike else ""
     if one.unique.first > other.unique.first and _is_the_same_but_for_names(one.minimized, other.minimized):
@@ -205,19 +205,16 @@ def _is_must(clause: str) -> bool:
 def _is_the_same_but_for_names(one: DivergenceError, other: DivergenceError) -> bool:
     """Return True if two divergences have the same steps except for the base offset and the name of the file."""
     mine, theirs = one.divergence, other.divergence
-    if (mine.aspects, mine.expected, _without_message(mine.actual)) != (
-        theirs.aspects,
-        theirs.expected,
-        _without_message(theirs.actual),
-    ):
+    if mine.aspects != theirs.aspects or _without_messages(mine) != _without_messages(theirs):
         return False
     nameless = ([with_numbers(each, _without_base) for each in error.operations] for error in (one, other))
     return next(nameless) == next(nameless)
 
 
-def _without_message(outcome: object) -> object:
-    """Return an outcome without its message, which may contain the name of the file."""
-    return outcome[:2] if error_of(outcome) and isinstance(outcome, tuple) else outcome
+def _without_messages(divergence: Divergence) -> list[object]:
+    """Return both sides; outcomes are without their messages, which may contain the name of the file."""
+    outcomes = divergence.outcomes
+    return [divergence.expected, divergence.actual] if outcomes is None else [each[:2] for each in outcomes]
 
 
 def _without_base(name: str, value: int) -> int:
@@ -236,20 +233,13 @@ def _only_wrong_flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
 
 def _only_wrong_element(divergence: Divergence) -> tuple[int, bool, bool] | None:
     """Return the only part of a result that differs, if it is a flag: its index and both values; else None."""
-    if divergence.aspects[0] != "outcome" or _is_error_mismatch(divergence):
+    if divergence.outcomes is None or any(divergence.are_errors):
         return None
-    expected, actual = divergence.expected[1], divergence.actual[1]
+    expected, actual = (each.value for each in divergence.outcomes)
     if not (isinstance(expected, tuple) and isinstance(actual, tuple) and len(expected) == len(actual)):
         return None
     parts = [(i, a, b) for i, (a, b) in enumerate(zip(expected, actual, strict=True)) if a != b]
     return parts[0] if len(parts) == 1 and all(isinstance(value, bool) for value in parts[0][1:]) else None
-
-
-def _is_error_mismatch(divergence: Divergence) -> bool:
-    """Return True if one side returns an error and the other does not, or both return different errors."""
-    if divergence.aspects[0] != "outcome":
-        return False
-    return bool(error_of(divergence.expected) or error_of(divergence.actual))
 
 
 # -- divergences of simplified steps ---------------------------------------------------------------------------------
@@ -280,8 +270,9 @@ def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str
 
 def _may_depend_on_setup(divergence: Divergence) -> bool:
     """Return True if an operation fails unexpectedly, or succeeds although an OBSERVED clause has an error."""
-    if divergence.aspects[0] != "outcome" or bool(error_of(divergence.expected)) == bool(error_of(divergence.actual)):
+    is_refused, was_refused = divergence.are_errors
+    if is_refused == was_refused:
         return False
     catalogue = load_clauses()
     levels = {catalogue[clause].level for clause in divergence.clauses}
-    return not error_of(divergence.expected) or levels == {"OBSERVED"}
+    return not is_refused or levels == {"OBSERVED"}

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
-
-from conformance.lockstep.divergence import error_of
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
@@ -35,8 +32,8 @@ def signature_of(divergence: Divergence) -> str:
         return f"{name}: failure"
     if aspect == "bytes" and not divergence.clauses and _is_listing(divergence.expected):
         return DIRECTORY
-    if aspect == "outcome":
-        return f"{name}: outcome {error_of(divergence.expected) or 'ok'} -> {error_of(divergence.actual) or 'ok'}"
+    if divergence.outcomes is not None:
+        return f"{name}: outcome {' -> '.join(each.error or 'ok' for each in divergence.outcomes)}"
     return f"{name}: {aspect}"
 
 
@@ -59,9 +56,9 @@ def signature_detail(divergence: Divergence) -> str:
 
 def _targets(divergence: Divergence) -> Iterator[str]:
     """Yield the targets whose results differ; all ordinary timestamps count as one."""
-    if error_of(divergence.expected) or error_of(divergence.actual):
+    if divergence.outcomes is None or any(divergence.are_errors):
         return
-    answers = zip(divergence.operation.args[0], divergence.expected[1], divergence.actual[1], strict=False)
+    answers = zip(divergence.operation.args[0], *(each.value for each in divergence.outcomes), strict=False)
     yield from ("times" if target >= 0 else str(target) for target, mine, theirs in answers if mine != theirs)
 
 
@@ -86,30 +83,16 @@ def severity(divergence: Divergence) -> tuple[bool, int]:
 def _rank(divergence: Divergence) -> int:
     if divergence.is_failure or "bytes" in divergence.aspects:
         return _WRONG
-    if divergence.aspects[0] == "outcome":
-        expected, actual = divergence.expected, divergence.actual
-        if error_of(expected) and error_of(actual):
+    if divergence.outcomes is not None:
+        if all(divergence.are_errors):
             return _STATE if "state" in divergence.aspects else _MESSAGE
-        return _ONE_SIDED if is_empty(expected) or is_empty(actual) else _WRONG
+        return _ONE_SIDED if any(each.is_empty for each in divergence.outcomes) else _WRONG
     return _STATE if divergence.aspects[0] == "state" else _MESSAGE
-
-
-def is_empty(outcome: Any) -> bool:
-    """Return True if an outcome, or the first two elements of an outcome, is an error or no result."""
-    return bool(error_of(outcome)) or (isinstance(outcome, tuple) and len(outcome) > 1 and outcome[1] is None)
-
-
-class BucketKey(NamedTuple):
-    """Key of a bucket: the implementation, the signature (``shape``), and the clauses that the step exercised."""
-
-    participant: str
-    shape: str
-    clauses: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Bucket:
-    """Bucket of divergences with one key.
+    """Bucket of divergences of one participant, with one signature (``shape``) and the same clauses.
 
     Attributes:
         divergence: The most severe divergence; among equally severe ones, one with the fewest steps.
@@ -121,6 +104,11 @@ class Bucket:
     operations: tuple[Operation, ...]
     count: int = 1
 
+    @property
+    def shape(self) -> str:
+        """The signature."""
+        return signature_of(self.divergence)
+
 
 def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[bool, int, int]:
     """Return a sort key, which is smallest for the divergence that the bucket keeps."""
@@ -128,12 +116,12 @@ def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[b
     return not violates_guarantee, -rank, len(operations)
 
 
-class Buckets(dict[BucketKey, Bucket]):
+class Buckets(dict[tuple[str, str, tuple[str, ...]], Bucket]):
     """All buckets, in the order of their first occurrence."""
 
     def record(self, divergence: Divergence, operations: Iterable[Operation]) -> None:
         """Record a divergence in the last of these operations."""
-        kind = BucketKey(divergence.participant, signature_of(divergence), divergence.clauses)
+        kind = divergence.participant, signature_of(divergence), divergence.clauses
         known = self.get(kind)
         if known is None:
             self[kind] = Bucket(divergence, tuple(operations))

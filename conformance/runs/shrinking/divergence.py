@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from conformance.lockstep import DivergenceError
-from conformance.operations.state_diff import differing_fields
 from conformance.runs.replay import replay_operations
 from conformance.runs.sameness import Sameness
 from conformance.runs.shrinking import SHRINK_SECONDS, ShrinkResult, shrink
@@ -87,7 +86,7 @@ def _details(divergence: Divergence) -> set[str]:
     """Return the fields of a state that differ, or the suffixes of the files of a directory that differ."""
     expected, actual = divergence.expected, divergence.actual
     if divergence.aspects[0] == "state":
-        return {name for name, _, _ in differing_fields(expected, actual)}
+        return set(divergence.fields)
     if divergence.aspects[0] == "bytes" and isinstance(expected, tuple):
         if all(isinstance(entry, tuple) for entry in expected):  # names with their contents
             return {PurePosixPath(str(name)).suffix for name, *_ in expected}
