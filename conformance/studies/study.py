@@ -472,6 +472,8 @@ class KnownCauses:
         path = files(package) / ("known.toml" if module == "study" else f"{module}.toml")
         self._study, self._clauses = study, load_clauses()
         self._rows = tomllib.loads(path.read_text("utf-8"))["known"] if path.is_file() else []
+        if unknown := {row["clause"] for row in self._rows} - self._clauses.keys():
+            raise ToolError(f"{path.name}: no clause is called {', '.join(sorted(unknown))}")
 
     def clause_of(self, sameness: Sameness, release: str) -> str | None:
         """Return the clause that states a wrong result in a release; None if no clause states it."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.errors import ToolError
 from conformance.operations import KINDS
+from conformance.studies import study
 from conformance.studies.small_world.crashes import CRASHING, SETUP, crash_points
 from conformance.studies.small_world.sequences import alphabet, sequences
 from conformance.studies.small_world.study import EXHAUSTIVE, Options
-from conformance.studies.study import Request
+from conformance.studies.study import KnownCauses, Request
 
 
 def rows_of(directory, machine, releases, implementations=("jvm",)):
@@ -66,3 +68,10 @@ def test_a_segment_is_interrupted_in_each_of_its_operations(tmp_path):
 def test_a_recovery_that_forgets_is_found_by_a_crash(tmp_path):
     crashed = rows_of(tmp_path, "segment", ("4.4.0",), ("mutant:recovery-forgets-the-last-time-entry",))
     assert not all(row["agree"] for row in crashed)
+
+
+def test_a_known_cause_without_a_clause_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(study.Path, "is_file", lambda _: True)
+    monkeypatch.setattr(study.Path, "read_text", lambda *_: '[[known]]\nclause = "AI-999"\n')
+    with pytest.raises(ToolError, match="no clause is called AI-999"):
+        KnownCauses(EXHAUSTIVE)
