@@ -95,7 +95,7 @@ class Divergence:
 
     @property
     def are_errors(self) -> tuple[bool, bool]:
-        """Whether the expected and the actual outcome are errors; False twice if the outcomes are equal."""
+        """True for the expected and for the actual outcome if it is an error; False twice if the outcomes are equal."""
         expected, actual = self.outcomes or (Outcome(), Outcome())
         return bool(expected.error), bool(actual.error)
 
