@@ -67,6 +67,7 @@ def main() -> None:
         path.write_text(linked(redirected(path.read_text("utf-8"), page), page, known), "utf-8")
     shutil.copy(ROOT / "mkdocs.yml", asked.directory)
     built = subprocess.run([tools / "zensical", "build", "--strict"], cwd=asked.directory, check=False)  # noqa: S603
+    (asked.directory / "site" / "sitemap.xml").unlink(missing_ok=True)  # empty, for the site has no address yet
     sys.exit(built.returncode)
 
 

@@ -13,6 +13,7 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -29,6 +30,17 @@ MORE = tuple(
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if path.parent.name != "spec"  # which the site replaces by pages with the answers of the releases
 )
+SEARCHED = {
+    "timeindex zeroed": "timeindex-zeroed-cut-or-lost",
+    "zeroed timeindex": "timeindex-zeroed-cut-or-lost",
+    "lost timeindex": "timeindex-zeroed-cut-or-lost",
+    "corrupted index file": "found-a-corrupted-index-file",
+    "will not start": "the-broker-will-not-start-because-of-an-index",
+    "broker does not start": "the-broker-does-not-start-after-a-full-disk",
+    "disk replaced": "a-disk-was-replaced",
+    "dump-log mismatch": "kafka-dump-log-reports-mismatches",
+}
+"""What a person with trouble types, and the section of the runbook that comes first."""
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -90,6 +102,23 @@ def test_nothing_is_loaded_from_another_host(site):
     )
     for page in site.rglob("*.html"):
         assert not loaded.search(page.read_text("utf-8")), page
+
+
+def test_a_search_brings_the_runbook_first(served, look):
+    """The search ranks titles first, those of pages and of sections; it finds only what has all words."""
+    first = {}
+    for typed in SEARCHED:
+        with look(served, 1400, "light") as (page, _):
+            page.click(".md-search__button")
+            page.locator("input[aria-label=Search]").fill(typed)
+            results = page.locator(f"a[href*='h={quote_plus(typed)}']")
+            first[typed] = results.first.get_attribute("href").removeprefix(served)
+    assert first == {typed: f"docs/runbook/?h={quote_plus(typed)}#{section}" for typed, section in SEARCHED.items()}
+
+
+def test_there_is_no_map_of_a_site_without_an_address(site):
+    """Zensical writes an empty one, which tells search engines that there are no pages."""
+    assert not (site / "sitemap.xml").exists()
 
 
 @pytest.mark.parametrize("address", dict.fromkeys((*SEEN, *RESULTS, *MORE)))

@@ -165,9 +165,9 @@ def replaced_disk(data):
 @pytest.mark.parametrize(
     ("section", "damage", "codes"),
     [
-        ("A time index was lost", zeroed_time_index, [1, 1, 0, 0]),
-        ("A time index was lost", lost_time_index, [1, 1, 0, 0]),
-        ("The broker does not start because of an index", unknown_version, [1, 1, 0, 0]),
+        (".timeindex zeroed, cut or lost", zeroed_time_index, [1, 1, 0, 0]),
+        (".timeindex zeroed, cut or lost", lost_time_index, [1, 1, 0, 0]),
+        ("The broker will not start because of an index", unknown_version, [1, 1, 0, 0]),
         ("The broker does not start after a full disk", torn_batch, [1]),
         ("Found a corrupted index file", lambda _: None, [0]),
         ("A disk was replaced", replaced_disk, [1]),
