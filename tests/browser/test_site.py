@@ -40,7 +40,7 @@ SEARCHED = {
     "disk replaced": "a-disk-was-replaced",
     "dump-log mismatch": "kafka-dump-log-reports-mismatches",
 }
-"""What a person with trouble types, and the section of the runbook that comes first."""
+"""Words that a person with trouble types, and the section of the runbook that comes first."""
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -105,7 +105,7 @@ def test_nothing_is_loaded_from_another_host(site):
 
 
 def test_a_search_brings_the_runbook_first(served, look):
-    """The search ranks titles first, those of pages and of sections; it finds only what has all words."""
+    """The search ranks titles of pages and sections first; it finds only what has all words."""
     first = {}
     for typed in SEARCHED:
         with look(served, 1400, "light") as (page, _):

@@ -5,8 +5,16 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from kafka_diffs import diff, edited
-from kafka_findings import findings, results, results_with_edits
+from kafka_diffs import edited
+from kafka_findings import (
+    ADDED,
+    findings,
+    patch,
+    results,
+    results_of_added,
+    results_of_kafkas_tests,
+    results_with_edits,
+)
 from thorough_params import thorough_param
 
 from conformance.kafka.releases import RELEASES
@@ -16,6 +24,11 @@ pytestmark = pytest.mark.jvm
 FIXED = sorted({each.fixed for each in findings() if each.fixed})
 NEWEST = "4.4.0"
 OTHERS = [thorough_param(release, marks_too=pytest.mark.in_turn(3)) for release in RELEASES if release != NEWEST]
+KAFKAS_TESTS = (
+    "org.apache.kafka.storage.internals.log.LogSegmentTest",
+    "org.apache.kafka.storage.internals.log.RemoteIndexCacheTest",
+    "kafka.log.LogLoaderTest",
+)
 
 
 @pytest.mark.parametrize("release", [*OTHERS, NEWEST])
@@ -46,14 +59,35 @@ def test_findings_pass_with_the_edited_source(tmp_path):
     assert {test: said[test] for test in tests} == dict.fromkeys(tests, "")
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("edited", [False, True])
+def test_tests_on_kafkas_own_helpers_fail_until_the_source_is_edited(edited, tmp_path):
+    said = results_of_added(tmp_path, edited=edited)
+    tests = {test: edited or test in finding.kept for finding in findings() for test in finding.added}
+    assert said.keys() == tests.keys()
+    for test, text in said.items():
+        assert not text if tests[test] else text.startswith("org.opentest4j.AssertionFailedError"), (test, text)
+
+
+@pytest.mark.parametrize("name", [thorough_param(each, marks_too=pytest.mark.in_turn(3)) for each in KAFKAS_TESTS])
+def test_no_test_of_kafka_fails_because_of_the_edits(name, tmp_path):
+    said = results_of_kafkas_tests(name, tmp_path, edited=True)
+    assert len(said) > 30
+    assert [test for test, text in said.items() if text] == []
+
+
 def test_git_applies_the_diffs(tmp_path):
-    """Each diff alone, and all together, give the edited source."""
-    chosen = [finding.edits for finding in findings() if finding.edits]
-    for number, edits in enumerate([*chosen, tuple(edit for each in chosen for edit in each)]):
-        tree = tmp_path / str(number)
+    """Each diff alone, and all together, give the edited source, and the tests with Kafka's licence."""
+    chosen = [finding for finding in findings() if finding.edits]
+    for number, some in enumerate([*([each] for each in chosen), chosen]):
+        tree, edits = tmp_path / str(number), [edit for each in some for edit in each.edits]
         for file, (before, _) in edited(edits).items():
             (tree / file).parent.mkdir(parents=True, exist_ok=True)
             (tree / file).write_text(before, "utf-8")
-        subprocess.run(["git", "apply", "-"], cwd=tree, input=diff(edits), text=True, check=True)
+        subprocess.run(["git", "apply", "-"], cwd=tree, input=patch(some), text=True, check=True)
         for file, (_, after) in edited(edits).items():
             assert (tree / file).read_text("utf-8") == after
+        for path in (path for each in some for path in each.added_files):
+            text = (tree / path.relative_to(ADDED)).read_text("utf-8")
+            assert text.startswith("/*\n * Licensed to the Apache Software Foundation")
+            assert text.endswith(path.read_text("utf-8"))

@@ -17,8 +17,8 @@ from conformance.kafka.releases import RELEASES
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
 from kafka_diffs import RELEASE as DIFF_RELEASE
-from kafka_diffs import Edit, diff
-from kafka_findings import ROOT, Finding, Patch, findings, locked
+from kafka_diffs import Edit
+from kafka_findings import ROOT, Finding, Patch, findings, locked, patch
 
 _BLOCK: Final = re.compile(r"<!-- declared -->\n.*?<!-- end -->\n", re.DOTALL)
 _MARKUP: Final = (
@@ -59,6 +59,10 @@ def header(finding: Finding) -> list[str]:
         f"- **The first test says, on {RELEASES[-1]}:** `{finding.says}`",
         *(f"- **Patch, as the test has it:** {_words(patch)}" for patch in finding.patches),
         *(f"- **Diff against the source of {DIFF_RELEASE}:** {_place(edit)}" for edit in finding.edits),
+        *(
+            f"- **Test on Kafka's own helpers, in the diff:** [{file.stem}]({file.relative_to(ROOT).as_posix()})"
+            for file in finding.added_files
+        ),
         *([f"- **Print the diff:** `{_DIFF} {finding.number}`"] if finding.edits else []),
         f"- **Run it:** `{_COMMAND}`; [other releases](README.md#run-the-tests)",
     ]
@@ -95,7 +99,7 @@ def _place(edit: Edit) -> str:
 
 
 def _diff_in_ticket(finding: Finding) -> str:
-    return f"\n\nh2. Diff\n\n{{code:diff}}\n{diff(finding.edits)}{{code}}" if finding.edits else ""
+    return f"\n\nh2. Diff\n\n{{code:diff}}\n{patch([finding])}{{code}}" if finding.edits else ""
 
 
 def _words(patch: Patch) -> str:
@@ -139,7 +143,7 @@ if __name__ == "__main__":
     if numbers := {int(each) for each in sys.argv[1:] if each != "--diff"}:
         chosen = [each for each in findings() if each.number in numbers]
         if "--diff" in sys.argv:
-            sys.stdout.write(diff(edit for each in chosen for edit in each.edits))
+            sys.stdout.write(patch(chosen))
         else:
             sys.stdout.write("\n\n".join(f"{ticket(each)}{_diff_in_ticket(each)}\n" for each in chosen))
     else:

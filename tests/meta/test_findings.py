@@ -6,7 +6,7 @@ import re
 import tomllib
 
 import pytest
-from kafka_findings import ROOT, findings, locked
+from kafka_findings import ADDED, ROOT, findings, locked
 
 from conformance.clauses import load_clauses
 from conformance.runs.replay import find_trace
@@ -26,7 +26,7 @@ def test_pages_are_as_declared():
 def test_every_page_is_declared():
     assert sorted(ROOT.glob("[0-9]*.md")) == [each.page for each in findings()]
     nav = (ROOT.parent / "mkdocs.yml").read_text("utf-8")
-    assert not [each.name for each in findings() if f"- findings/{each.page.name}\n" not in nav]
+    assert not [each.name for each in findings() if f": findings/{each.page.name}\n" not in nav]
     assert sorted(each.rank for each in findings()) == [*range(1, len(findings()) + 1)]
 
 
@@ -117,6 +117,8 @@ def test_a_declaration_fits_the_catalogue(finding):
     assert finding.fixed in ("", *affected)
     assert bool(finding.fixed) == bool(finding.patches)
     assert finding.fixed or finding.unaffected, "its test never passes"
+    assert not finding.added or finding.edits, "the diff adds tests to a fix"
+    assert set(finding.kept) <= set(finding.added)
 
 
 @pytest.mark.parametrize("finding", findings(), ids=lambda each: each.name)
@@ -125,3 +127,13 @@ def test_a_declared_test_exists(finding):
         name, method = test.split(".")
         (source,) = (ROOT / "java" / "org").rglob(f"{name}.java")
         assert f"    @Test\n    public void {method}(" in source.read_text("utf-8")
+
+
+def test_every_test_on_kafkas_own_helpers_is_declared():
+    declared = {test for finding in findings() for test in finding.added}
+    written = {
+        f"{path.stem}.{method}"
+        for path in ADDED.rglob("*.java")
+        for method in re.findall(r"@Test\n    public void (\w+)\(", path.read_text("utf-8"))
+    }
+    assert declared == written

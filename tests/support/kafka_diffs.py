@@ -94,6 +94,17 @@ def diff(edits: Iterable[Edit]) -> str:
     )
 
 
+def addition(file: str, text: str) -> str:
+    """Return the unified diff that adds a file to Kafka's tree."""
+    lines = text.splitlines(True)
+    return f"--- /dev/null\n+++ b/{file}\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}" for line in lines)
+
+
+def licence(edit: Edit) -> str:
+    """Return the comment that Kafka's sources begin with."""
+    return edit.source().partition("package ")[0]
+
+
 def write(edits: Iterable[Edit], directory: Path) -> list[Path]:
     """Write the changed files of Kafka's tree below a directory; return their paths."""
     written = []

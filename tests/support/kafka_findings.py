@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_diffs import RELEASE as DIFF_RELEASE
-from kafka_diffs import Edit, write
+from kafka_diffs import Edit, addition, diff, licence, write
 
 from conformance.clauses.behaviour_range import parse_range
 from conformance.implementations.jvm.bytecode import (
@@ -34,9 +34,12 @@ from conformance.implementations.jvm.bytecode import (
 from conformance.implementations.jvm.driver import compile_java
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.kafka.releases import RELEASES
+from conformance.studies.mutants.kafka_tests import LIBRARIES, test_jars
 from kidx.java import find_java
 
 ROOT: Final = Path(__file__).parents[2] / "findings"
+ADDED: Final = ROOT / "kafka"
+"""Tests that the diffs add, at their places in Kafka's tree."""
 _JAVA: Final = ROOT / "java"
 _CALL, _LOAD_INT, _RETURN_INT = 5, 21, 172
 _STATIC: Final = 8
@@ -79,6 +82,8 @@ class Finding:
         fixed: release to whose class files the fix is applied; empty if there is no fix.
         patches: the fix.
         edits: the fix in the source of a release; empty if it needs more than a few lines.
+        added: tests on the helpers of Kafka's own tests, ``Class.method``, which the diff adds.
+        kept: the tests in ``added`` that pass without the fix, too.
     """
 
     number: int
@@ -97,11 +102,19 @@ class Finding:
     fixed: str = ""
     patches: tuple[Patch, ...] = ()
     edits: tuple[Edit, ...] = ()
+    added: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def page(self) -> Path:
         """Path of the finding's page."""
         return ROOT / f"{self.number:02}-{self.name}.md"
+
+    @property
+    def added_files(self) -> list[Path]:
+        """Paths of the test classes that the diff adds, below `findings/kafka` as in Kafka's tree."""
+        classes = dict.fromkeys(test.partition(".")[0] for test in self.added)
+        return [next(ADDED.rglob(f"{each}.java")) for each in classes]
 
     def fails_on(self, release: str) -> bool:
         """Return True if the finding's tests must fail on a release."""
@@ -143,13 +156,50 @@ def results(release: str, directory: Path, *, fixed: bool = False) -> dict[str, 
     return _results(chosen, _patched(jars, chosen, directory / "fixes") if fixed else jars, directory)
 
 
+def patch(chosen: Iterable[Finding]) -> str:
+    """Return the diff of findings, as ``git apply`` takes it: the fixes, and the tests on Kafka's own helpers."""
+    chosen = list(chosen)
+    edits = [edit for each in chosen for edit in each.edits]
+    files = dict.fromkeys(file for each in chosen for file in each.added_files)
+    header = licence(edits[0]) if edits else ""
+    return diff(edits) + "".join(
+        addition(file.relative_to(ADDED).as_posix(), header + file.read_text("utf-8")) for file in files
+    )
+
+
 def results_with_edits(directory: Path) -> dict[str, str]:
     """Run the tests of the findings with edits on the release whose source is edited, with the edited classes."""
     chosen = [each for each in findings() if each.edits]
-    jars = [*jars_of(DIFF_RELEASE), tool_jar("junit")]
-    sources = write((edit for each in chosen for edit in each.edits), directory / "source")
+    return _results(chosen, _edited([*jars_of(DIFF_RELEASE), tool_jar("junit")], directory), directory)
+
+
+def results_of_added(directory: Path, *, edited: bool) -> dict[str, str]:
+    """Run the tests that the diffs add, on the release whose source is edited, with the jars of Kafka's own tests.
+
+    Args:
+        directory: an empty directory.
+        edited: True to run them with the edited classes.
+    """
+    jars = _with_kafkas_tests(directory, edited=edited)
+    compile_java({file for each in findings() for file in each.added_files}, jars, directory / "classes")
+    return run_tests([directory / "classes", *jars], directory / "classes", directory)
+
+
+def results_of_kafkas_tests(name: str, directory: Path, *, edited: bool) -> dict[str, str]:
+    """Run a test class of Kafka on the release whose source is edited, with or without the edits of all findings."""
+    return run_tests(_with_kafkas_tests(directory, edited=edited), name, directory)
+
+
+def _with_kafkas_tests(directory: Path, *, edited: bool) -> list[Path]:
+    jars = [*jars_of(DIFF_RELEASE), *test_jars(DIFF_RELEASE), *map(tool_jar, LIBRARIES)]
+    return _edited(jars, directory) if edited else jars
+
+
+def _edited(jars: list[Path], directory: Path) -> list[Path]:
+    """Return a class path with the edits of all findings."""
+    sources = write((edit for each in findings() for edit in each.edits), directory / "source")
     compile_java(sources, jars, directory / "edited")
-    return _results(chosen, [directory / "edited", *jars], directory)
+    return [directory / "edited", *jars]
 
 
 def _results(chosen: list[Finding], jars: list[Path], directory: Path) -> dict[str, str]:
@@ -181,16 +231,20 @@ def _patched(jars: list[Path], chosen: Iterable[Finding], before: Path) -> list[
     return [before, *jars]
 
 
-def run_tests(path: list[Path], classes: Path, directory: Path) -> dict[str, str]:
-    """Run the JUnit tests among compiled classes. Return the error of each test; empty if it passed.
+def run_tests(path: list[Path], tests: Path | str, directory: Path) -> dict[str, str]:
+    """Run JUnit tests. Return the error of each test; empty if it passed.
 
     Args:
         path: class path.
-        classes: directory of the compiled tests.
+        tests: directory of the compiled tests, or name of a class.
         directory: working directory, which gets the reports.
     """
-    java = [Path(find_java().home) / "bin" / "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    junit = ["-jar", tool_jar("junit"), "execute", "--scan-class-path", classes, "--disable-banner", "--details=none"]
+    silent = directory / "log4j2.properties"
+    silent.write_text("rootLogger.level = off\n")
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={silent}"]
+    java = [Path(find_java().home) / "bin" / "java", *options]
+    chosen = ["--select-class", tests] if isinstance(tests, str) else ["--scan-class-path", tests]
+    junit = ["-jar", tool_jar("junit"), "execute", *chosen, "--disable-banner", "--details=none"]
     joined = os.pathsep.join(map(str, path))
     reports = directory / "reports"
     done = subprocess.run(

@@ -19,7 +19,7 @@ from kidx.workers import WorkerPool
 
 TESTED: Final = ("4.3.1",)
 """Releases whose test jars are locked."""
-_LIBRARIES: Final = ("junit", "mockito", "mockito-junit", "byte-buddy", "byte-buddy-agent", "objenesis", "hamcrest")
+LIBRARIES: Final = ("junit", "mockito", "mockito-junit", "byte-buddy", "byte-buddy-agent", "objenesis", "hamcrest")
 _JARS: Final = ("kafka-clients", "kafka-server-common", "kafka-server", "kafka-metadata", "kafka_2.13")
 _TIMEOUT: Final = "60s"
 """Time of a test, after which it fails; it needs a second or less."""
@@ -72,7 +72,7 @@ class UnitTests:
         system.setProperty("log4j2.configurationFile", str(silent))
         self._strings = jpype.JArray(jpype.JString)
         self._jars = test_jars(subject.release)
-        libraries = [tool_jar(name) for name in _LIBRARIES]
+        libraries = [tool_jar(name) for name in LIBRARIES]
         own = compiled_against(libraries, WITH_JUNIT)
         self._classes = MutantClasses([*self._jars, *subject.jars()], [*libraries, own])
         self._tests = jpype.JClass("conformance.KafkaTests", loader=self._classes.others)(_TIMEOUT)

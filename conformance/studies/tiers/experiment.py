@@ -161,10 +161,10 @@ def _try(release: str, prepared: Prepared, case: Case) -> CacheStart:
     directory = prepared.directory
     if case.corrupt is not None:
         case.corrupt(directory)
+    if case.fetched_once:
+        query_with_corrupt_index(release, prepared, case.fetched_once)
     broker = tiered_broker(release, directory)
     try:
-        if case.fetched_once:
-            _fetch_corrupt(broker, directory, prepared, case.fetched_once)
         predicted = _predicted(release, directory)
         try:
             broker.start()
@@ -180,15 +180,16 @@ def _try(release: str, prepared: Prepared, case: Case) -> CacheStart:
         broker.close(keep=True)
 
 
-def _fetch_corrupt(broker: LocalBroker, directory: Path, prepared: Prepared, suffix: str) -> None:
-    """Make the running broker fetch a corrupt file from remote storage once."""
-    broker.start()
-    with broker.connect() as client:
-        _await_tiers(client)
-        restore = corrupt_remotely(directory, suffix)
-        _lookups(client, prepared)
-        restore()
-    broker.stop()
+def query_with_corrupt_index(release: str, prepared: Prepared, suffix: str) -> None:
+    """Run a broker that fetches a corrupt file from remote storage once, and stop it."""
+    with tiered_broker(release, prepared.directory) as broker:
+        with broker.connect() as client:
+            _await_tiers(client)
+            restore = corrupt_remotely(prepared.directory, suffix)
+            _lookups(client, prepared)
+            restore()
+        broker.stop()
+        broker.close(keep=True)
 
 
 def _predicted(release: str, directory: Path) -> str:

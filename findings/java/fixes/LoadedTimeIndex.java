@@ -14,6 +14,8 @@ public final class LoadedTimeIndex {
         segment.timeIndex().sanityCheck();
         long last = segment.timeIndex().lastEntry().timestamp();
         int position = segment.offsetIndex().lookup(segment.offsetIndex().lastOffset()).position();
+        if (position < 0 || position > segment.log().sizeInBytes())
+            throw new CorruptIndexException("The last offset entry is outside of the log");
         try {
             for (RecordBatch batch : segment.log().batchesFrom(position))
                 if (batch.maxTimestamp() > last)
