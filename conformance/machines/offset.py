@@ -37,7 +37,7 @@ class OffsetMachine(MappedIndexMachine):
         """
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
-            self.fill("bulk_append", base_offset, 0, start.step, position_step, start.prefill)
+            self.fill("bulk_append", self.probe.base_offset, 0, start.step, position_step, start.prefill)
             self.bound_around("warm")
 
     @rule(gap=strategies.gaps(), step=strategies.positions())

@@ -37,9 +37,9 @@ class TimeMachine(MappedIndexMachine):
         """
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
-            self.fill("bulk_maybe_append", 0, base_offset, start.step, offset_step, start.prefill)
+            self.fill("bulk_maybe_append", 0, self.probe.base_offset, start.step, offset_step, start.prefill)
             if offset_step == 0 and self.probe.entries > self.probe.warm_entries:
-                self.do("truncate_to", base_offset)
+                self.do("truncate_to", self.probe.base_offset)
 
     @rule(
         gap=strategies.timestamp_gaps(),

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from msgspec import Struct, ValidationError, convert, defstruct
 
 from conformance.operations.index import FILE_OPERATIONS
-from conformance.operations.operation import OPS
+from conformance.operations.operation import OPS, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from conformance.operations.operation import Operation
 
 _DAMAGING: Final = frozenset({"damage_segment_file", "damage_log_file", "damage_cached_file"})
 """Operations whose own arguments contain the name of a file operation and its arguments."""
@@ -44,13 +42,23 @@ STEPS: Final[dict[str, type[Struct]]] = {
 
 
 def has_valid_arguments(operation: Operation) -> bool:
-    """Return True if the arguments of an operation, and of a file operation in them, have their types."""
+    """Return True if the arguments of an operation have their types, and those of an operation that it stands for.
+
+    These are the file operation in an operation that damages, and the last one of a bulk operation.
+    """
     if not _is_typed(*operation):
         return False
-    if operation.name not in _DAMAGING:
-        return True
-    _, how, numbers = operation.args
-    return how in FILE_OPERATIONS and _is_typed(how, numbers)
+    if operation.name in _DAMAGING:
+        _, how, numbers = operation.args
+        return how in FILE_OPERATIONS and _is_typed(how, numbers)
+    return not OPS[operation.name].many or _is_typed(*last_of(operation))
+
+
+def last_of(operation: Operation) -> Operation:
+    """Return a bulk operation that executes only the last append of another one."""
+    first, second, first_step, second_step, count = operation.args
+    before = max(count - 1, 0)
+    return Operation(operation.name, (first + before * first_step, second + before * second_step, 0, 0, 0))
 
 
 def _is_typed(name: str, arguments: Sequence[Any]) -> bool:

@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from conformance.clauses.machines import SERVER_MACHINES
-from conformance.operations import KINDS, SIGNATURES, Operation
+from conformance.operations import KINDS, Operation
 from conformance.operations.broker import BROKER_OPS
 from conformance.operations.index import INDEX_OPS
-from conformance.operations.index_steps import describe_argument, has_valid_arguments, wrong_argument
+from conformance.operations.index_steps import describe_argument, has_valid_arguments, last_of, wrong_argument
 from conformance.operations.op import PATH
 from conformance.operations.operation import OPS
 from conformance.quoting import quoted
@@ -83,24 +83,16 @@ def _check_index_step(where: str, machine: str, operation: Operation) -> None:
     if name == "open" and arguments[0] != machine:
         raise StepError(f"{where}: kind is {arguments[0]!r}; a trace of the {machine} machine has only {machine!r}")
     if INDEX_OPS[name].many:
-        _check_bulk(where, name, *arguments)
+        _check_types(where, last_of(operation), "the last ")
 
 
-def _check_types(where: str, operation: Operation) -> None:
+def _check_types(where: str, operation: Operation, which: str = "") -> None:
     name, request = operation.name, operation.to_json()
     wrong = wrong_argument(name, request)
     if not wrong and OPS[name].arguments.get("path") is PATH and not is_inside(request["path"]):
         wrong = "path"
     if wrong:
-        raise StepError(f"{where}: {wrong} is {quoted(repr(request[wrong]))}, not {describe_argument(name, wrong)}")
-
-
-def _check_bulk(where: str, name: str, first: int, second: int, first_step: int, second_step: int, count: int) -> None:
-    """Check that the arguments of the last append have their types, too."""
-    last = (first + max(count - 1, 0) * first_step, second + max(count - 1, 0) * second_step)
-    request = dict(zip(SIGNATURES[name], (*last, 0, 0, 0), strict=True))
-    if wrong := wrong_argument(name, {"op": name, **request}):
-        raise StepError(f"{where}: the last {wrong} is {request[wrong]}, not {describe_argument(name, wrong)}")
+        raise StepError(f"{where}: {which}{wrong} is {quoted(repr(request[wrong]))}, not {describe_argument(name, wrong)}")
 
 
 def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:

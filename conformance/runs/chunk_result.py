@@ -48,6 +48,7 @@ class ChunkResult:
         matched_expectations: The numbers of the expectations that a divergence has matched.
         waited: For each participant, the number of ``examples`` and ``steps`` that other participants executed instead.
         failed: For each participant, the number of examples that ended with a failure, by its signature.
+        requested: For each program, the operations of the examples in which it took part.
         survived: For each program, the operations after which it did not fail at least once.
         avoided: For each program, the number of steps by operation that it did not get, because it has failed at such.
         dropout_scores: For each participant, the score that decides whether it drops out of the run. Failures count,
@@ -75,6 +76,7 @@ class ChunkResult:
     matched_expectations: set[int] = field(default_factory=set)
     waited: dict[str, Counter[str]] = field(default_factory=dict)
     failed: dict[str, Counter[str]] = field(default_factory=dict)
+    requested: dict[str, set[str]] = field(default_factory=dict)
     survived: dict[str, set[str]] = field(default_factory=dict)
     avoided: dict[str, Counter[str]] = field(default_factory=dict)
     dropout_scores: dict[str, int] = field(default_factory=dict)
@@ -103,7 +105,8 @@ class ChunkResult:
                 if participant not in gone:
                     totals.setdefault(participant, Counter()).update(counts)
         sets = (self.lacking, chunk.lacking), (self.expected, chunk.expected), (self.reached, chunk.reached)
-        named = (*sets, (self.survived, chunk.survived), (self.tolerated, chunk.tolerated))
+        own = (self.requested, chunk.requested), (self.survived, chunk.survived), (self.tolerated, chunk.tolerated)
+        named = (*sets, *own)
         for mine, theirs in named:
             for participant, names in theirs.items():
                 if participant not in gone:

@@ -251,6 +251,7 @@ class MachineRun(Observer):
         for name, participant in self._participants.items():
             if participant.batched or name in self._waiting or name in self._dropped_out:
                 continue
+            self._evidence.requested.setdefault(name, set()).update(each.name for each in operations)
             names = [each.name.removeprefix("bulk_") for each in operations[: self._ends.get(name)]]
             avoided = Counter(names[number] for number in participant.skipped if number < len(names))
             self._evidence.avoided.setdefault(name, Counter()).update(avoided)

@@ -88,10 +88,13 @@ def _lacks_opening(run: MachineRun, evidence: ChunkResult, subject: Implementati
 
 
 def _operations(evidence: ChunkResult, subject: Implementation) -> dict[str, int]:
-    """Return how often an implementation was compared in each operation that it has, of those that the run reached."""
+    """Return how often an implementation was compared in each operation that it has, of those that it could meet.
+
+    A program that takes turns with others meets those of its own examples, any other participant those of the run.
+    """
     done, lacking = evidence.executed.get(subject.name, Counter()), evidence.lacking.get(subject.name, ())
-    reached = sorted({operation for operation, _, _ in evidence.kinds})
-    return {name: done[name] for name in reached if done[name] or (subject.supports(name) and name not in lacking)}
+    reached = evidence.requested.get(subject.name) or {operation for operation, _, _ in evidence.kinds}
+    return {name: done[name] for name in sorted(reached) if done[name] or (subject.supports(name) and name not in lacking)}
 
 
 def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) -> dict[str, Any]:

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 from thorough_params import thorough_param
 
 from conformance.lockstep import Lockstep
+from conformance.machines import MACHINES
 from conformance.operations import FILE_OPERATIONS, Operation
+from conformance.operations.index_steps import has_valid_arguments
 from conformance.strategies import index as strategies
+from conformance.strategies.index import Start
 from conformance.strategies.index_probe import _COUNTS, _FIXED, AnchoredNumber, IndexProbe
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
@@ -158,3 +161,17 @@ def test_values_are_within_the_types_of_java():
     assert all(
         isinstance(number, AnchoredNumber) for number in drawn(st.one_of(strategies.sizes(), strategies.slots()), 200)
     )
+
+
+@pytest.mark.parametrize("name", ["offset", "time"])
+def test_an_index_of_level_must_begins_with_offsets_that_fit(name, tmp_path):
+    """The file does not always get the base offset that was drawn: no broker has such files."""
+    lockstep = MACHINES[name].lockstep_type([], tmp_path, releases=["4.4.0"])
+    lockstep.count_at("must")
+    for base_offset in (LONG_MAX - 10, -5):
+        lockstep.begin()
+        machine = MACHINES[name].bind(lockstep)()
+        machine.begin(base_offset, Start(8688, 684, 1), 1)
+        assert all(map(has_valid_arguments, lockstep.operations))
+        assert machine.state.entries == 684
+        lockstep.end()

@@ -45,6 +45,14 @@ def test_each_drawn_example_is_for_one_of_the_releases_with_the_same_rules(tmp_p
 
 
 @pytest.mark.thorough
+def test_what_only_others_were_asked_was_not_run(tmp_path):
+    """It did not fail: another release had the example with this operation."""
+    found = results(performed(tmp_path, INDEX, OF_2_4, examples=3, kept=False))
+    assert all(all(result.operations.values()) for result in found.values())
+    assert len({tuple(result.operations) for result in found.values()}) > 1
+
+
+@pytest.mark.thorough
 def test_regression_traces_are_replayed_by_all_of_them(tmp_path):
     found = results(performed(tmp_path, INDEX, OF_2_4, examples=3))
     alone = results(performed(tmp_path / "alone", INDEX, OF_2_4[:1], examples=1))["2.4.1"]
