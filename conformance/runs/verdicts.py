@@ -93,7 +93,9 @@ def _operations(evidence: ChunkResult, subject: Implementation) -> dict[str, int
     A program that takes turns with others meets those of its own examples, any other participant those of the run.
     """
     done, lacking = evidence.executed.get(subject.name, Counter()), evidence.lacking.get(subject.name, ())
-    reached = evidence.requested.get(subject.name) or {operation for operation, _, _ in evidence.kinds}
+    reached = {operation for operation, _, _ in evidence.kinds}
+    if (own := evidence.requested.get(subject.name)) is not None:
+        reached &= own
     return {name: done[name] for name in sorted(reached) if done[name] or (subject.supports(name) and name not in lacking)}
 
 

@@ -104,7 +104,10 @@ def openings() -> Draw[tuple[bool, str, str]]:
 
 
 def damages() -> Draw[list[Damage]]:
-    """Draw up to two corruptions that a crash can cause: missing or truncated indexes, epochs, snapshots or logs."""
+    """Draw up to two corruptions that a crash can cause: missing or truncated indexes, epochs, snapshots or logs.
+
+    It is mostly the newest snapshot, which is the one that is read; with a damaged one, an older one is read.
+    """
     lost = st.builds(
         Damage,
         st.integers(0, 3),
@@ -117,9 +120,9 @@ def damages() -> Draw[list[Damage]]:
     epochs = ways.map(lambda way: Damage(-1, FILE_NAME, *way))
     snapshot = st.builds(
         Damage,
-        st.integers(-2, 1),
+        st.sampled_from((-1, -1, -1, -2, 0)),
         st.just(SNAPSHOT_SUFFIX),
-        st.sampled_from(("remove_file", "remove_file", "cut_file")),
+        st.sampled_from(("remove_file", "cut_file")),
         st.just(()),
     ).map(lambda damage: damage._replace(arguments=(9,) if damage.how == "cut_file" else ()))
     return st.sampled_from((0, 0, 1, 2)).flatmap(
