@@ -92,7 +92,9 @@ def _check_types(where: str, operation: Operation, which: str = "") -> None:
     if not wrong and OPS[name].arguments.get("path") is PATH and not is_inside(request["path"]):
         wrong = "path"
     if wrong:
-        raise StepError(f"{where}: {which}{wrong} is {quoted(repr(request[wrong]))}, not {describe_argument(name, wrong)}")
+        raise StepError(
+            f"{where}: {which}{wrong} is {quoted(repr(request[wrong]))}, not {describe_argument(name, wrong)}"
+        )
 
 
 def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:

@@ -96,7 +96,9 @@ def _operations(evidence: ChunkResult, subject: Implementation) -> dict[str, int
     reached = {operation for operation, _, _ in evidence.kinds}
     if (own := evidence.requested.get(subject.name)) is not None:
         reached &= own
-    return {name: done[name] for name in sorted(reached) if done[name] or (subject.supports(name) and name not in lacking)}
+    return {
+        name: done[name] for name in sorted(reached) if done[name] or (subject.supports(name) and name not in lacking)
+    }
 
 
 def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) -> dict[str, Any]:

@@ -133,9 +133,7 @@ def steps_of(workflow):
         )
 
 
-LITTLE = (
-    "--machine offset --machine time --machine transaction --max-examples 5 --allow-incomplete --max-shrink-time 0"
-)
+LITTLE = "--machine offset --machine time --machine transaction --max-examples 5 --allow-incomplete --max-shrink-time 0"
 GATE_STEPS = list(steps_of(the_block("yaml", page="docs/ci.md", containing="jobs:")))
 
 
