@@ -42,9 +42,9 @@ STEPS: Final[dict[str, type[Struct]]] = {
 
 
 def has_valid_arguments(operation: Operation) -> bool:
-    """Return True if the arguments of an operation have their types, and those of an operation that it stands for.
+    """Return True if the arguments of an operation, of a file operation in them, and of a last append have their types.
 
-    These are the file operation in an operation that damages, and the last one of a bulk operation.
+    A bulk operation computes the arguments of its last append.
     """
     if not _is_typed(*operation):
         return False
@@ -55,7 +55,7 @@ def has_valid_arguments(operation: Operation) -> bool:
 
 
 def last_of(operation: Operation) -> Operation:
-    """Return a bulk operation that executes only the last append of another one."""
+    """Return a bulk operation that executes only the last append."""
     first, second, first_step, second_step, count = operation.args
     before = max(count - 1, 0)
     return Operation(operation.name, (first + before * first_step, second + before * second_step, 0, 0, 0))

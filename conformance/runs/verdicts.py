@@ -90,7 +90,7 @@ def _lacks_opening(run: MachineRun, evidence: ChunkResult, subject: Implementati
 def _operations(evidence: ChunkResult, subject: Implementation) -> dict[str, int]:
     """Return how often an implementation was compared in each operation that it has, of those that it could meet.
 
-    A program that takes turns with others meets those of its own examples, any other participant those of the run.
+    A program that takes turns meets the operations of its examples, any other participant all operations of the run.
     """
     done, lacking = evidence.executed.get(subject.name, Counter()), evidence.lacking.get(subject.name, ())
     reached = {operation for operation, _, _ in evidence.kinds}

@@ -106,7 +106,7 @@ def openings() -> Draw[tuple[bool, str, str]]:
 def damages() -> Draw[list[Damage]]:
     """Draw up to two corruptions that a crash can cause: missing or truncated indexes, epochs, snapshots or logs.
 
-    It is mostly the newest snapshot, which is the one that is read; with a damaged one, an older one is read.
+    Most snapshots are the newest, because a log reads this one first, and an older one only if it is corrupt.
     """
     lost = st.builds(
         Damage,
