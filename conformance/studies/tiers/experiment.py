@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from conformance.implementations.wire.expected import ExpectedRows
 from conformance.kafka.broker import BrokerError
 from conformance.kafka.client import PartitionQuery
 from conformance.kafka.polling import Deadline
@@ -297,6 +298,7 @@ class TieredLockstep(WireLockstep):
 
     Attributes:
         segments: The names of the remote segments that existed at a comparison.
+        local_start: The offset at which the local segments began at the last comparison.
     """
 
     kafka: LocalBroker
@@ -304,12 +306,17 @@ class TieredLockstep(WireLockstep):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.segments: set[str] = set()
+        self.local_start = 0
 
     def compare(self, topic: Topic, *, every: bool = False) -> None:
         """Compare when the inactive segments are in the remote tier alone, if there are any."""
-        if self._await_local_start(topic) > topic.account.start:
+        self.local_start = self._await_local_start(topic)
+        if self.local_start > topic.account.start:
             self.segments.update(path.name for path in remote_files(self.kafka.directory, ".log"))
             super().compare(topic, every=every)
+
+    def _expected_rows(self, topic: Topic) -> ExpectedRows:
+        return ExpectedRows(topic.reference, (self.local_start,))
 
     def _await_local_start(self, topic: Topic) -> int:
         """Wait until the segments below the last stable offset are deleted locally; return the local log start."""
