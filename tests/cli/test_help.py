@@ -1,10 +1,11 @@
-"""Output of ``--help``: each option with its default and its choices, in groups."""
+"""Help and manual pages."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -14,9 +15,14 @@ import typer
 from conformance.clauses import LEVELS
 from conformance.clauses.machines import FILE_MACHINES
 from conformance.cli import app
+from conformance.cli import app as conformance
 from conformance.implementations.wire.broker import NEEDED
 from conformance.kafka.releases import newest
 from conformance.runs.profiles import PROFILES
+from kidx.cli import app as kidx
+
+# -- Output of ``--help``: each option with its default and its choices, in groups ---------------------------------
+
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = typer.main.get_command(app).commands
@@ -184,3 +190,40 @@ def test_the_deadline_of_smoke_holds_for_its_first_reply(in_process, tmp_path):
     assert done.returncode == 2
     assert "gave no reply within 0.3 s" in done.stdout
     assert done.stderr == "conformance: exec:sleep 30 was started and did not reply: see the first check\n"
+
+
+# -- Man pages of both command lines: one per command, with all of its help, and without misread roff --------------
+
+
+@pytest.mark.parametrize("name", ["kidx", "conformance"])
+def test_each_command_has_a_page(name, in_process, tmp_path):
+    done = in_process(name, "man", tmp_path, work=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pages = {path.stem: path.read_text("ascii") for path in (tmp_path / "man1").iterdir()}
+    root = typer.main.get_command({"kidx": kidx, "conformance": conformance}[name])
+    wanted = {f"{name}-{each}": command for each, command in root.commands.items() if not command.hidden}
+    assert {page for page in pages if page.count("-") == 1 or page in wanted} == set(wanted)
+    for page, command in wanted.items():
+        assert f".SH NAME\n{page.replace('-', chr(92) + '-')} " in pages[page]
+        for option in (each for each in command.params if each.param_type_name == "option" and not each.hidden):
+            assert option.opts[0].replace("-", "\\-") in pages[page]
+    lines = [line for text in pages.values() for line in text.splitlines()]
+    assert {line.split(" ")[0] for line in lines if line.startswith((".", "'"))} == {".TH", ".SH", ".PP", ".TP"}
+
+
+def test_roff_formats_a_page_without_a_warning(in_process, tmp_path):
+    if shutil.which("groff") is None:
+        pytest.skip("no groff here")
+    in_process("kidx", "man", tmp_path, work=tmp_path)
+    page = tmp_path / "man1" / "kidx-verify.1"
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "index.interval.bytes" in done.stdout
+
+
+def test_an_unwritable_directory_is_one_line(in_process, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = in_process("kidx", "man", tmp_path / "file", work=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot write " in done.stderr

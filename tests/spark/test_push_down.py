@@ -131,7 +131,7 @@ def lying_log(tmp_path_factory):
     ],
 )
 def test_pushed_equals_not_pushed(condition, lying_log, segments, spark):
-    """As ``unit/test_pushed_conditions.py``, through Spark."""
+    """As ``unit/test_spark_conditions.py``, through Spark."""
 
     def rows(isolation):
         frame = segments(lying_log, isolationLevel=isolation).where(condition)

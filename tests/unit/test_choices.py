@@ -1,24 +1,37 @@
-"""A choice that a clause below MUST leaves open conforms at level must, and is found at the level of its clause."""
+"""Choices that implementations have: kidx makes the other one, and no choice hides a defect."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.attribution import TrackedIndex
+from conformance.attribution.history import hidden, rests_on
 from conformance.attribution.tables import machines_of
+from conformance.attribution.verdict_levels import DivergentParts, counts_at_level
 from conformance.clauses import load_clauses
 from conformance.events import Diverged, Event
-from conformance.experiments.mutation.choices import judge, releases_of
+from conformance.experiments.mutation.choices import finds_both, judge, pairs_of, releases_of
+from conformance.implementations.mutants import implementation_of
 from conformance.implementations.mutants.choices import CHOICES, WITHOUT_A_CHOICE
 from conformance.kafka.releases import RELEASES
+from conformance.lockstep import Divergence
+from conformance.lockstep.divergence import Decision, decide
+from conformance.lockstep.scopes.index import IndexLockstep
+from conformance.operations import Observation, Operation, Outcome, State
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+# -- A choice that a clause below MUST leaves open conforms at level must, and is found at the level of its clause -
+
 
 PLAIN = "python:tests.adapters.plain_index:open_index"
 MACHINES = ("offset", "time", "transaction")
@@ -90,3 +103,171 @@ def test_an_index_written_from_the_pages_alone_conforms(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_an_index_written_from_the_pages_alone_conforms_to_all_releases(tmp_path: Path) -> None:
     assert divergences_of_the_plain_index(tuple(RELEASES), "ci", tmp_path, 40) == []
+
+
+# -- A choice that level must permits hides no defect --------------------------------------------------------------
+
+
+AT_THE_LIMIT = ("AI-1", "AI-6", "AI-7", "OI-1", "OI-2", "OI-3")
+"""Clauses of an append to the last slots of an index."""
+
+
+def observed(**outcome):
+    return Observation(Outcome(**outcome), None)
+
+
+@pytest.mark.parametrize(
+    ("facets", "counts"),
+    [
+        (("outcome", "state", "bytes"), False),  # one entry more is accepted, or one fewer
+        (("bytes",), True),  # another entry is written
+        (("state", "bytes"), True),
+    ],
+)
+def test_a_full_index_excuses_bytes_only_after_another_outcome(facets, counts):
+    parts = DivergentParts(AT_THE_LIMIT, facets, ("entries", "last"), (("0.index", ()),))
+    assert counts_at_level(parts, "must") is counts
+
+
+@pytest.mark.parametrize("clauses", [("AI-6", "AI-7", "AI-5")])
+def test_an_index_that_forgets_its_entries_is_not_excused_by_its_limit(clauses):
+    assert counts_at_level(DivergentParts(clauses, ("state",), ("entries", "last")), "must")
+
+
+@pytest.mark.parametrize(("error", "rests"), [("invalid_argument", ["AI-3a"]), ("invalid_offset", [])])
+def test_only_a_lack_of_space_rests_on_the_length(error, rests):
+    append = Operation("append", (3, 2))
+    history = {"length": frozenset({"AI-3a"})}
+    found = rests_on(history, append, observed(error=error), observed(), of_length=False)
+    assert list(found) == rests
+
+
+OPEN = Operation("open", ("offset", "0.index", 0, 16, True))
+FULL = Observation(Outcome(), State(2, 2, True, 16, (1,)))
+
+
+def test_a_permitted_outcome_permits_no_loss_of_entries():
+    """A resize that returns another value (AI-10) still has to keep the entries."""
+    parts = DivergentParts(("AI-10", "AI-5"), ("outcome", "state"), ("entries", "last"))
+    assert counts_at_level(parts, "must")
+    assert not counts_at_level(parts._replace(fields=("length", "full")), "must")
+
+
+@pytest.mark.parametrize(
+    ("operation", "marks"),
+    [("lookup", ()), ("entry", ()), ("append", ("AI-40",)), ("trim", ("AI-40",)), ("rename", ("AI-21b",))],
+)
+def test_a_hidden_part_concerns_only_the_operations_that_use_it(operation, marks):
+    tracked = TrackedIndex("4.4.0", drift="rewound", misnamed=operation == "rename")
+    assert hidden(tracked, Operation(operation)) == marks
+
+
+def steps_of(tmp_path, choice, *operations):
+    """Return the differences of an index with a choice, and its history after the last step."""
+    found = []
+
+    def note(divergence):
+        found.append(divergence)
+        return decide(divergence, "must", tolerated=not divergence.counts("must"))
+
+    subject = implementation_of(CHOICES[choice], "4.4.0")
+    lockstep = IndexLockstep([subject], tmp_path, on_divergence=note)
+    with lockstep.example():
+        for operation in operations:
+            lockstep.perform(operation)
+        return found, lockstep.subjects_compared[0].history.copy()
+
+
+def test_a_history_ends_when_state_and_files_are_equal_again(tmp_path):
+    steps = OPEN, Operation("append", (1, 0)), Operation("resize", (8,)), Operation("append", (2, 1))
+    found, history = steps_of(tmp_path, "offset-preallocates-more", *steps[:2])
+    assert {each.aspect for each in found} == {"state"}
+    assert history == {"length": {"AI-3a"}}
+    found, history = steps_of(tmp_path, "offset-preallocates-more", *steps)
+    assert history == {}
+    reopened = Operation("close"), Operation("write_file", ("0000000100000000",)), OPEN
+    found, history = steps_of(tmp_path, "offset-preallocates-more", *steps[:1], *reopened)
+    assert history == {}  # the file has the same length on both sides
+
+
+def test_a_transaction_index_that_remembers_its_last_offset_is_compared_on(tmp_path):
+    opened = Operation("open", ("transaction", "0.txnindex", 0, 0, True))
+    steps = opened, Operation("append_aborted", (1, 0, 5, 2)), Operation("close"), opened, Operation("all_aborted")
+    found, history = steps_of(tmp_path, "transaction-remembers-the-last-record", *steps)
+    assert [(each.operation.name, each.fields) for each in found] == [("open", ("last",)), ("all_aborted", ("last",))]
+    assert not any(each.counts("must") for each in found)
+    assert history == {"last": {"TX-4a"}}
+    later = Operation("append_aborted", (2, 0, 9, 2))
+    assert steps_of(tmp_path, "transaction-remembers-the-last-record", *steps, later)[1] == {}
+
+
+def test_the_empty_file_of_a_choice_outlives_a_reset(tmp_path):
+    """A reset cuts an open file, and never makes or removes one (TX-11)."""
+    opened = Operation("open", ("transaction", "0.txnindex", 0, 0, True))
+    found, history = steps_of(tmp_path, "transaction-creates-its-file", opened, Operation("reset"))
+    assert [each.operation.name for each in found] == ["open", "reset"]
+    assert not any(each.counts("must") for each in found)
+    assert history == {"file": {"TX-2"}}
+
+
+def test_a_difference_that_counts_leaves_no_mark(tmp_path):
+    """Only what a clause permits excuses what follows."""
+    history = {}
+    one = Divergence(
+        0, OPEN, "mine 4.4.0", "4.4.0", "kidx", ("state",), FULL, FULL, ("AI-3a", "OI-2"), ("length", "entries")
+    )
+    assert one.counts("must")
+    participant = SimpleNamespace(
+        implementation=SimpleNamespace(name="mine 4.4.0", release="4.4.0"), history=history, batched=False, active=True
+    )
+    lockstep = IndexLockstep([], tmp_path, releases=["4.4.0"], on_divergence=lambda _: Decision.CONTINUE)
+    lockstep.operations.append(OPEN)
+    differing = {"state": (FULL.state, FULL.state._replace(entries=1, length=8))}
+    lockstep._diverged(participant, "kidx", differing, ("AI-3a", "OI-2"))
+    assert participant.history == {}
+
+
+RARE = {
+    "always-says-it-deleted",
+    "checks-the-order-first",
+    "checks-the-range-first",
+    "checks-the-timestamp-first",
+    "cuts-the-partial-entry",
+    "ignores-timestamps-going-back",
+    "looks-at-the-low-byte",
+    "never-checks-fullness",
+    "other-refusal",
+    "reads-positions-unsigned",
+    "refuses-positions-going-back",
+    "reset-remembers",
+    "skips-the-zero-tail",
+    "stops-one-below-the-range",
+    "trims-whole-entries-only",
+}
+"""Defects that a hundred examples at level must do not always show, in an index without a choice either.
+
+Some need a corrupt file, others only return another error.
+"""
+AT_THE_SAME_PLACE = {
+    ("time-uses-every-slot", "checks-fullness-always"),  # both are about the last slot of an index
+}
+"""A choice and a defect that the choice may hide, with the reason."""
+PAIRS = [
+    pytest.param(choice, defect, id=f"{choice.name} and {defect.name}")
+    for machine in ("offset", "time", "transaction")
+    for choice, defect in pairs_of(machine)
+    if defect.name not in RARE and (choice.name, defect.name) not in AT_THE_SAME_PLACE
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("choice", "defect"), PAIRS[:: len(PAIRS) // 8])
+def test_a_choice_hides_no_defect(choice, defect):
+    assert finds_both(choice, defect, 0, examples=100)
+
+
+@pytest.mark.thorough
+@pytest.mark.in_turn(60)
+@pytest.mark.parametrize(("choice", "defect"), PAIRS)
+def test_no_choice_hides_a_defect(choice, defect):
+    assert finds_both(choice, defect, 0, examples=300)

@@ -1,14 +1,23 @@
-"""Errors: one class per way in which Kafka fails, each a subclass of the matching builtin exception."""
+"""Errors: their texts, and errors that nobody knows."""
 
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
+from conformance.errors import ToolError
+from conformance.experiments.release_diff.error_texts import differing_error_texts
+from conformance.implementations.jvm.exceptions import unmapped_exception
+from conformance.operations import Observation, Outcome
+from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
 from kidx import OffsetIndex, TimeIndex, TransactionIndex, errors
 from kidx.errors import KidxError
 from kidx.index.transaction import AbortedTxn
+
+# -- Errors: one class per way in which Kafka fails, each a subclass of the matching builtin exception -------------
+
 
 BUILTINS = {
     errors.InvalidOffsetError: ("invalid_offset", ValueError),
@@ -166,3 +175,46 @@ def test_a_message_names_the_file_where_it_is_now(tmp_path):
         index.rename_to(tmp_path / "a.deleted")
         with pytest.raises(errors.OutOfBoundsError, match=r"/a\.deleted: 8 bytes at -8"):
             index.entry(-1)
+
+
+# -- Comparison of the error texts of two releases -----------------------------------------------------------------
+
+
+OLD, NEW = Path("/old/0"), Path("/new/1")
+SEGMENT = (
+    "Existing segment is Optional[LogSegment(baseOffset=0, size={}, lastModifiedTime={}, largestRecordTimestamp=9)]"
+)
+
+
+def said(text):
+    return Observation(Outcome("kafka", None, text), None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differ"),
+    [
+        (f"{OLD}/0.index is full", f"{NEW}/0.index is full", False),
+        (SEGMENT.format(272, 1763822430000), SEGMENT.format(272, 1763822431007), False),
+        (SEGMENT.format(272, 1763822430000), SEGMENT.format(136, 1763822431007), True),
+        ("8192 bytes missing", "4096 bytes missing", True),
+    ],
+)
+def test_differences_beyond_file_names_and_times(old, new, differ):
+    wording = differing_error_texts(said(old), said(new), OLD, NEW)
+    assert (wording is not None) is differ
+
+
+# -- Java exceptions without an error kind -------------------------------------------------------------------------
+
+
+THROWN = "java.util.NoSuchElementException: No value present"
+
+
+def test_an_unknown_exception_is_a_failure_with_a_trace():
+    assert unmapped_exception("jvm 4.3.1", THROWN) == Outcome(FAILURE, None, THROWN)
+
+
+def test_memory_and_classes_are_known():
+    assert unmapped_exception("x", "java.lang.OutOfMemoryError: Java heap space").error == OUT_OF_MEMORY
+    with pytest.raises(ToolError, match=r"not complete; add the jar that contains org\.slf4j\.Logger"):
+        unmapped_exception("x", "java.lang.NoClassDefFoundError: org/slf4j/Logger")

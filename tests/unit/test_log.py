@@ -1,10 +1,16 @@
-"""UnifiedLog alone; the log machine compares it with Kafka (tests/jvm/test_log_machine.py)."""
+"""Logs, and their directory."""
 
 from __future__ import annotations
 
-import pytest
+import pickle
+from contextlib import nullcontext
 
+import pytest
+from lying_logs import write_log
+
+import kidx
 from kidx.errors import InvalidArgumentError
+from kidx.layout import ABORTED_TXN
 from kidx.log import (
     LogConfig,
     LogError,
@@ -14,7 +20,14 @@ from kidx.log import (
     UnexpectedAppendOffsetError,
     UnifiedLog,
 )
+from kidx.log.errors import FailedLogError
 from kidx.records import CorruptRecordError, InvalidRecordError, build_batch, write_message
+from kidx.storage import Store
+from kidx.tables import splits
+from kidx.tables.segments import PartitionLog, Segment, TopicPartition
+
+# -- UnifiedLog alone; the log machine compares it with Kafka (tests/jvm/test_log_machine.py) ----------------------
+
 
 NOW = 10_000
 SMALL = LogConfig(segment_bytes=300, segment_index_bytes=120, index_interval_bytes=0, retention_ms=-1)
@@ -305,3 +318,104 @@ def test_a_segment_with_an_offset_before_its_base_is_beyond_recovery(tmp_path, r
     (tmp_path / "t-0" / f"{40:020d}.log").write_bytes(written)
     with pytest.raises(InvalidArgumentError, match="Split operation is only permitted for segments with overflow"):
         opened(tmp_path, clean=False, dialect=release)
+
+
+# -- Directory of a log: renamed, deleted, and on a disk that fails (LG-92 to LG-97) -------------------------------
+
+
+BATCH = build_batch([(1, None, b"value")], base_offset=0, partition_leader_epoch=0)
+FUTURE = "t-0.0123456789abcdef0123456789abcdef-future"
+DELETED = "t-0.0123456789abcdef0123456789abcdef-delete"
+
+
+def contents(path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+def test_a_renamed_log_writes_all_its_files_to_the_new_directory(tmp_path):
+    with UnifiedLog(tmp_path / "t-0") as log:
+        log.append_as_leader(BATCH, 0)
+        before = contents(tmp_path / "t-0")
+        log.rename_directory(FUTURE)
+        assert contents(tmp_path / FUTURE) == before
+        log.append_as_leader(BATCH, 1)
+        log.roll()
+        assert log.end_offset_for_epoch(0) == (0, 1)
+    assert [path.name for path in tmp_path.iterdir()] == [FUTURE]
+    assert {"00000000000000000002.log", "00000000000000000002.snapshot"} <= set(contents(tmp_path / FUTURE))
+    with UnifiedLog(tmp_path / FUTURE) as log:
+        assert (log.end_offset, log.end_offset_for_epoch(0)) == (2, (0, 1))
+
+
+@pytest.mark.parametrize(("release", "epoch_end"), [("3.2.3", (0, 1)), ("3.3.2", None)])
+def test_a_log_that_will_be_deleted_forgets_its_epochs_from_3_3_on(tmp_path, release, epoch_end):
+    log = UnifiedLog(tmp_path / "t-0", dialect=release)
+    log.append_as_leader(BATCH, 0)
+    log.rename_directory(DELETED, deletes=True)
+    assert log.end_offset_for_epoch(0) == epoch_end
+    log.delete()
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_log_on_a_failed_disk_rejects_everything_and_does_not_change(tmp_path):
+    log = UnifiedLog(tmp_path / "t-0")
+    log.append_as_leader(BATCH, 0)
+    log.fail()
+    before = contents(tmp_path / "t-0")
+    for call in (
+        lambda: log.append_as_leader(BATCH, 0),
+        lambda: log.append_as_follower(BATCH, 0),
+        log.roll,
+        lambda: log.truncate_to(0),
+        lambda: log.truncate_fully_and_start_at(5),
+        lambda: log.delete_records(0),
+        log.close,
+    ):
+        with pytest.raises(FailedLogError, match="t-0"):
+            call()
+    assert (contents(tmp_path / "t-0"), log.end_offset) == (before, 1)
+
+
+@pytest.mark.parametrize(("release", "is_deleted"), [("4.3.1", False), ("4.4.0", True)])
+def test_a_log_on_a_failed_disk_is_deleted_from_4_4_on(tmp_path, release, is_deleted):
+    log = UnifiedLog(tmp_path / "t-0", dialect=release)
+    log.append_as_leader(BATCH, 0)
+    log.fail()
+    with nullcontext() if is_deleted else pytest.raises(FailedLogError, match="t-0"):
+        log.delete()
+    assert (tmp_path / "t-0").exists() != is_deleted
+
+
+# -- Plans of logs with many segments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_transaction_that_ends_many_segments_later_is_hidden(tmp_path, monkeypatch, indexed):
+    monkeypatch.setattr(splits, "LATER", 2)
+    plain = [[("plain", [number], None)] for number in range(5)]
+    write_log(tmp_path / "t-0", [[("transaction", [5, 6], None)], *plain, [("abort", [0], None)], *plain])
+    for offset in range(2, 8):
+        if indexed:  # transactions of another producer, and the transaction that began at offset 0
+            entry = (0, 1, 0, 7, 8) if offset == 7 else (0, 9, offset, offset, 0)
+            (tmp_path / "t-0" / f"{offset:020d}.txnindex").write_bytes(ABORTED_TXN.struct.pack(*entry))
+    for path in () if indexed else [*(tmp_path / "t-0").glob("*.txnindex"), *(tmp_path / "t-0").glob("*0.index")]:
+        path.unlink()
+    found = kidx.read(tmp_path, columns=["offset"], isolation="read_committed").read_all()["offset"].to_pylist()
+    assert found == [offset for offset in range(13) if offset not in (0, 1, 7)]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("sizes", [{"log": 100}, {"log": 100, "index": 8, "txnindex": 34}])
+def test_a_split_does_not_grow_with_its_log(sizes):
+    """Without the indexes of 8,000 segments, a split had all later ones: 300 KB, and nine seconds for the plan."""
+    store, key = Store("/nowhere"), TopicPartition("t", 0)
+
+    def largest(count):
+        segments = [
+            Segment(store, "/nowhere/t-0", *key, base, sizes, 1, base + 1 if base + 1 < count else None, identity=base)
+            for base in range(count)
+        ]
+        log = PartitionLog(key, store, "/nowhere/t-0", segments)
+        return max(len(pickle.dumps(each)) for each in splits._whole_splits(log, 0, None, committed=True))
+
+    assert largest(2000) < largest(200) * 1.2

@@ -1,16 +1,24 @@
-"""Operations and outcomes as plain data: their JSON is the JSON of the line protocol, without loss."""
+"""Operations: names, signatures, and how they are shown."""
 
 from __future__ import annotations
 
 import json
+import re
+from importlib.resources import files
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.implementations.jvm import index
+from conformance.implementations.jvm.cache import JvmCache
+from conformance.implementations.jvm.log import JvmLog
+from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.jvm.tiered import JvmTiered
 from conformance.operations import (
     ERROR_KINDS,
     FILE_OPERATIONS,
+    KINDS,
     OK,
     SIGNATURES,
     UNSUPPORTED,
@@ -20,7 +28,12 @@ from conformance.operations import (
     as_tuples,
     every_signature,
 )
+from conformance.operations.shortened import shortened
 from kidx import errors
+from kidx.records import build_batch
+
+# -- Operations and outcomes as plain data: their JSON is the JSON of the line protocol, without loss --------------
+
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 VALUES = st.none() | st.booleans() | st.tuples(LONGS, LONGS) | st.tuples(st.lists(st.tuples(LONGS, LONGS)).map(tuple))
@@ -115,3 +128,48 @@ def test_every_error_of_kidx_has_an_error_kind():
     }
     assert kinds <= set(ERROR_KINDS)
     assert set(ERROR_KINDS) - kinds <= {"io"}
+
+
+# -- Names of operations that Java receives when it is connected: it executes each of them -------------------------
+
+
+JAVA = files("conformance") / "implementations/jvm/java/conformance"
+CASE = re.compile(r'case ("[^>]*") ->|operation\.equals\(("\w+")\)')
+LEVELS = [
+    pytest.param(index.OPERATIONS, r"Index(Driver|Adapter)", id="index"),
+    pytest.param(JvmSegment.operations, r"Segment(Driver|Adapter)", id="segment"),
+    pytest.param(JvmLog.operations, "LogDriver", id="log"),
+    pytest.param(JvmCache.operations, "CacheDriver", id="cache"),
+    pytest.param(JvmTiered.operations, "TieredDriver", id="tiered"),
+]
+
+
+@pytest.mark.parametrize(("operations", "parts"), LEVELS)
+def test_java_performs_every_operation_and_no_other(operations, parts):
+    sources = [each.read_text("utf-8") for each in JAVA.iterdir() if re.search(parts, each.name)]
+    cases = [case or equals for source in sources for case, equals in CASE.findall(source)]
+    assert set(re.findall(r'"(\w+)"', " ".join(cases))) == set(operations)
+
+
+def test_the_kinds_and_the_errors_have_numbers_by_their_place():
+    """Java switches on the place of a kind, and looks up an error by the number that Python hands it at the start."""
+    source = (JAVA / "IndexDriver.java").read_text("utf-8")
+    cases = dict(re.findall(r"case (\d) -> new (\w+)IndexAdapter", source))
+    assert [cases.get(str(number), "Transaction").lower() for number in range(len(KINDS))] == list(KINDS)
+    assert len(set(ERROR_KINDS)) == len(ERROR_KINDS)
+
+
+# -- Operations as text: whole batches are described, and other long arguments are cut -----------------------------
+
+
+def test_batches_are_described_by_their_offsets():
+    data = build_batch([(500, b"key", b"value"), (700, b"key", b"value")], base_offset=1000)
+    step = Operation("append_records", (data.hex(), 1001, 700, 1000))
+    assert shortened(step).startswith(f"append_records(records=<{len(data)} bytes: 1000–1001 at 700>, ")
+    assert "<3 bytes: no whole batch>" in shortened(step._replace(args=("000102", *step.args[1:])))
+
+
+def test_only_a_long_argument_is_cut():
+    step = Operation("damage_log_file", ("0.index", "write_file", ["00" * 200]))
+    assert shortened(step).endswith("… (404 characters))")
+    assert shortened(Operation("lookup", (7,))) == str(Operation("lookup", (7,)))

@@ -1,4 +1,4 @@
-"""The process of a broker that a run may stop: it listens, ends on request, and leaves nothing running."""
+"""A broker's process, and brokers on a machine."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from conformance.implementations.wire.endpoint import words_of
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import Address
 from conformance.kafka.polling import Deadline
+
+# -- The process of a broker that a run may stop: it listens, ends on request, and leaves nothing running ----------
+
 
 LISTENS = "import socket, sys, time; {}; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(600)"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
