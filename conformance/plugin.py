@@ -52,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="lowest level that counts for the verdict: must, api or observed",
     )
     add(
+        "--conformance-edition",
+        default="",
+        metavar="NAME|FILE",
+        help="count the clauses of this edition alone, as `conformance run --edition` does",
+    )
+    add(
         "--conformance-allow-incomplete",
         action="store_true",
         help="pass although a part was not run, as with --conformance-max-time",

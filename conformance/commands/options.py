@@ -9,12 +9,13 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from platformdirs import user_state_path
 from rich.console import Console
 
+from conformance.clauses.editions import edition_names
 from conformance.clauses.machines import DEFAULT_MACHINES, FILE_MACHINES, SERVER_MACHINES
 from conformance.errors import ToolError
 from conformance.implementations.forms import FORMS, directory_of, machine_of
@@ -184,6 +185,10 @@ HangShrinkTimeOption = Annotated[
         rich_help_panel=PANEL_VERDICT,
     ),
 ]
+EDITION_HELP: Final = (
+    f"Count the clauses of this edition alone ({', '.join(edition_names())}, or a file of `conformance clauses"
+    " --freeze`)"
+)
 AllowIncompleteOption = Annotated[
     bool,
     typer.Option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformance.commands.options import (
+    EDITION_HELP,
     ImplementationOption,
     JsonOption,
     Level,
@@ -31,7 +32,7 @@ from conformance.report.divergence import format_divergence, indent_continuation
 from conformance.report.fields import fields_of_value, in_one_line
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
-from conformance.runs.replay import Replayed, find_trace, level_of, replay
+from conformance.runs.replay import Replayed, edition_of, find_trace, level_of, replay
 from conformance.runs.runner import divergences_of
 from conformance.runs.shrinking import SHRINK_SECONDS
 from kidx.printable import printable
@@ -67,6 +68,10 @@ def replay_command(
             help="must ignores differences that no MUST clause covers.", show_default="as in the recorded run"
         ),
     ] = None,
+    edition: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help=f"{EDITION_HELP}.", show_default="as in the recorded run"),
+    ] = None,
     shrink: Annotated[
         bool,
         typer.Option(
@@ -93,11 +98,18 @@ def replay_command(
     counted: Any = None if level is None else level.value
     if each or directories:
         return _replay_each(
-            recorded, directories or [], kafka, each=each, as_json=as_json, step_timeout=step_timeout, level=counted
+            recorded,
+            directories or [],
+            kafka,
+            each=each,
+            as_json=as_json,
+            step_timeout=step_timeout,
+            level=counted,
+            edition=edition,
         )
     implementations = implementation or ["jvm"]
     releases = resolve_releases(kafka or [recorded.release], implementations)
-    programs = _programs(script or [], recorded, releases[-1], implementations[0], counted)
+    programs = _programs(script or [], recorded, releases[-1], implementations[0], counted, edition)
     steps: list[dict[str, Any]] = []
 
     def show(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> None:
@@ -123,7 +135,7 @@ def replay_command(
         exit_process(1)
 
     with show_progress("Kafka's jars") as progress, watch_steps(step_timeout, give_up):
-        result = replay(recorded, releases, implementations, show, progress, wire, counted)
+        result = replay(recorded, releases, implementations, show, progress, wire, counted, edition)
     _write(programs)  # after the replay, so that an error leaves no file
     plan = Plan(
         releases,
@@ -137,6 +149,7 @@ def replay_command(
         step_timeout=step_timeout,
         wire=wire,
         trace=recorded,
+        edition=edition_of(recorded, edition),
     )
     conclude(result, divergences_of(plan) if shrink and result.divergence is not None else [])
     return 0 if result.verdict == "FIXED" else 1
@@ -151,15 +164,15 @@ def _write(programs: list[tuple[Path, str]]) -> None:
 
 
 def _programs(
-    paths: list[Path], recorded: Trace, release: str, implementation: str, level: str | None
+    paths: list[Path], recorded: Trace, release: str, implementation: str, level: str | None, edition: str | None
 ) -> list[tuple[Path, str]]:
-    """Return the trace as programs, each with its path; they check at the given level, or at the trace's own level."""
+    """Return the trace as programs, each with its path; by default they check at the trace's own level and edition."""
     if not paths:
         return []
     from conformance.runs.reproducers import render_reproducer  # noqa: PLC0415 -- only where one is wanted
 
-    if level is not None:
-        recorded = replace(recorded, provenance={**recorded.provenance, "level": level})
+    given = {name: value for name, value in (("level", level), ("edition", edition)) if value is not None}
+    recorded = replace(recorded, provenance={**recorded.provenance, **given})
     return [(path, render_reproducer(path, recorded, release, implementation)) for path in paths]
 
 
@@ -172,6 +185,7 @@ def _replay_each(
     as_json: bool,
     step_timeout: float,
     level: Any,
+    edition: str | None,
 ) -> int:
     """Replay one trace with several builds, in one process.
 
@@ -197,7 +211,7 @@ def _replay_each(
         for directory in directories:
             try:
                 releases = resolve_releases(kafka or [recorded.release], [f"jvm:{directory}"])
-                result = replay(recorded, releases, [f"jvm:{directory}"], level=level)
+                result = replay(recorded, releases, [f"jvm:{directory}"], level=level, edition=edition)
             except ToolError as error:
                 show(directory, "ERROR", str(error))
             else:

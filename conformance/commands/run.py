@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from conformance.clauses.editions import edition_names, load_edition
+from conformance.clauses.editions import load_edition
 from conformance.commands.external_broker import attachment_of
 from conformance.commands.options import (
+    EDITION_HELP,
     PANEL_BROKER,
     PANEL_OUTPUT,
     PANEL_RUN,
@@ -144,8 +145,7 @@ def run_command(
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help=f"Count the clauses of this edition alone ({', '.join(edition_names())}, or a file of `conformance"
-            " clauses --freeze`), and say what is newer.",
+            help=f"{EDITION_HELP}, and say what is newer.",
             show_default="all clauses",
             rich_help_panel=PANEL_VERDICT,
         ),

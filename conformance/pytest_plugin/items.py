@@ -19,6 +19,7 @@ import pytest
 
 from conformance.attribution.tables import clauses_for
 from conformance.clauses import load_chapters, load_clauses
+from conformance.clauses.editions import load_edition, use_edition
 from conformance.clauses.machines import MACHINES
 from conformance.commands.options import resolve_machines, resolve_releases, state_directory
 from conformance.errors import NotDrivenError, NothingComparedError, ToolError
@@ -91,6 +92,9 @@ class SessionRuns:
             self._seed = None if seed is None else parse_seed(seed)
         except ValueError as error:
             raise ToolError(f"--conformance-seed: {error}") from None
+        self.edition: str = option("--conformance-edition")
+        if self.edition:
+            load_edition(self.edition)
         self._option = option
         self._report = option("--conformance-report")
         self._streams: dict[str, Stream] = {}
@@ -186,6 +190,7 @@ class SessionRuns:
             expectations=None
             if option("--conformance-expectations") is None
             else Path(option("--conformance-expectations")),
+            edition=self.edition,
         )
         try:
             with NdjsonWriter(place) as writer:
@@ -208,7 +213,8 @@ class MachineNode(pytest.Collector):
     def collect(self) -> Iterator[ClauseItem]:
         """Yield the tests in the catalogue's order, which is the same in every process."""
         releases = self.runs.releases
-        mine = {clause.id for release in releases for clause in clauses_for(self.name, release)}
+        with use_edition(self.runs.edition):
+            mine = {clause.id for release in releases for clause in clauses_for(self.name, release)}
         for clause in load_clauses().values():
             if clause.id in mine:
                 yield ClauseItem.from_parent(self, name=f"{clause.id} {clause.title}", clause=clause)

@@ -48,11 +48,14 @@ def requirements_of(clauses: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
     return tuple((id_, catalogue[id_].level, catalogue[id_].statement) for id_ in clauses)
 
 
-def replay_command(trace: object, release: str, implementation: str = "", level: str = "observed") -> str:
+def replay_command(
+    trace: object, release: str, implementation: str = "", level: str = "observed", edition: str = ""
+) -> str:
     """Return the command that replays a trace, with ``-i`` unless the implementation is Kafka's classes."""
     words = ["conformance", "replay", str(trace), "--kafka", release]
     words += ["-i", implementation] if implementation not in ("", "jvm") else []
     words += ["--level", level] if level != "observed" else []
+    words += ["--edition", edition] if edition else []
     return shlex.join(words)
 
 
@@ -71,6 +74,7 @@ def divergence_event(
     seed: int,
     shrinking: str,
     level: str = "observed",
+    edition: str = "",
     **origin: str,
 ) -> Diverged:
     """Save the trace of a divergence, and return its event, in which the clauses of level MUST come first.
@@ -83,10 +87,11 @@ def divergence_event(
         implementation: specification of the implementation, as the command line has it; empty for the reference.
         shrinking: result of shrinking; empty if the steps were not shrunk.
         level: lowest level of clauses that counts in the run.
+        edition: edition whose clauses alone count in the run; empty for the catalogue.
         **origin: further entries of the trace's ``provenance``.
     """
     failure = failure_json(divergence)
-    more = {"shrinking": shrinking} if shrinking else {}
+    more = {name: text for name, text in (("edition", edition), ("shrinking", shrinking)) if text}
     trace = new_trace(machine, divergence.release, operations, failure, seed=seed, **origin, level=level, **more)
     path, note = _saved(trace, traces)
     requirements = sorted(requirements_of(divergence.clauses), key=lambda one: one[1] != "MUST")
@@ -96,7 +101,7 @@ def divergence_event(
         tuple(requirements),
         tuple(map(str, operations)),
         path,
-        replay_command(path, divergence.release, implementation, level) if path else "",
+        replay_command(path, divergence.release, implementation, level, edition) if path else "",
         implementation,
         shrinking,
         releases=(divergence.release,),

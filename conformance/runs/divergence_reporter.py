@@ -276,6 +276,7 @@ def as_event(
         seed=seed,
         shrinking=failed.shrinking,
         level=run.plan.level,
+        edition=run.plan.edition,
         profile=run.plan.profile.name,
     )
     return replace(

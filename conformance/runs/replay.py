@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from conformance.clauses.editions import counted_clauses, use_edition
 from conformance.clauses.machines import SERVER_MACHINES
 from conformance.errors import ToolError
 from conformance.implementations.forms import directory_of, is_server, machine_of
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
     from conformance.runs.wire_options import WireOptions
 
+Level = Literal["must", "api", "observed"]
 _DONE: Final = Observation(OK, None)
 """The observation of every step, because a server has no state to observe."""
 # The modules that need an optional dependency are imported where a server is used.
@@ -53,7 +55,7 @@ def replay_on_server(
     on_step: Callable[[int, Operation, Observation | None, Divergence | None], None],
     progress: Progress | None = None,
     options: WireOptions | None = None,
-    level: Literal["must", "api", "observed"] = "observed",
+    level: Level = "observed",
 ) -> tuple[Divergence | None, int]:
     """Execute the steps of a trace in one topic, and compare everything after each step.
 
@@ -75,7 +77,7 @@ def replay_on_server(
         if trace.machine == "wire":
             lockstep = stack.enter_context(_wire_for_replay(implementation, release, level, options))
         else:
-            lockstep = stack.enter_context(_broker_for_replay(implementation, release, progress))
+            lockstep = stack.enter_context(_broker_for_replay(implementation, release, level, progress))
         try:
             for operation in operations:
                 lockstep.perform(operation)
@@ -117,21 +119,24 @@ def broker_lockstep(broker: Broker, **options: Any) -> Iterator[BrokerLockstep]:
 
 
 @contextmanager
-def _broker_for_replay(name: str, release: str, progress: Progress | None) -> Iterator[BrokerLockstep]:
+def _broker_for_replay(name: str, release: str, level: Level, progress: Progress | None) -> Iterator[BrokerLockstep]:
     from conformance.kafka.broker import LocalBroker  # noqa: PLC0415
     from conformance.kafka.builds import require_broker  # noqa: PLC0415
 
     build = build_of(directory_of(name) or "") if is_server(name) else None
     if build is not None:
         require_broker(build)
-    with broker_lockstep(LocalBroker(release, progress=progress, build=build)) as lockstep:
+    broker = LocalBroker(release, progress=progress, build=build)
+    with broker_lockstep(broker, on_divergence=partial(_is_outside_the_edition, level)) as lockstep:
         yield lockstep
 
 
+def _is_outside_the_edition(level: Level, divergence: Divergence, _signature: str = "") -> bool:
+    return counted_clauses(divergence.clauses, level) is None
+
+
 @contextmanager
-def _wire_for_replay(
-    name: str, release: str, level: Literal["must", "api", "observed"], options: WireOptions | None
-) -> Iterator[WireLockstep]:
+def _wire_for_replay(name: str, release: str, level: Level, options: WireOptions | None) -> Iterator[WireLockstep]:
     from conformance.lockstep.scopes.wire import WireLockstep  # noqa: PLC0415
     from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
 
@@ -139,10 +144,8 @@ def _wire_for_replay(
         raise ToolError(f"a trace of the wire machine needs -i wire:HOST:PORT or -i subject:NAME, not {name}")
     with (options or WireOptions()).open(name) as broker, scratch_directory() as scratch:
         compared: Literal["must", "observed"] = "must" if level == "must" else "observed"
-        yield WireLockstep(broker, release, scratch, level=compared, stops_at_first=True)
-
-
-Level = Literal["must", "api", "observed"]
+        outside = partial(_is_outside_the_edition, level)
+        yield WireLockstep(broker, release, scratch, level=compared, stops_at_first=True, on_divergence=outside)
 
 
 @dataclass(frozen=True)
@@ -196,6 +199,7 @@ def replay(
     progress: Progress | None = None,
     wire: WireOptions | None = None,
     level: Level | None = None,
+    edition: str | None = None,
 ) -> Replayed:
     """Execute every step of a trace in lockstep.
 
@@ -210,6 +214,7 @@ def replay(
         progress: A callback that receives the progress of downloads.
         wire: The connection options of ``wire:`` brokers.
         level: The level at which divergences count; by default the level at which the trace was recorded.
+        edition: The edition whose clauses alone count; by default the edition of the run that recorded the trace.
 
     Raises:
         TraceError: The machine is unknown, or a step is invalid for it.
@@ -217,14 +222,27 @@ def replay(
     """
     if trace.machine not in MACHINES:
         raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
+    with use_edition(edition_of(trace, edition)):
+        return _replayed(trace, releases, implementations, on_step, progress, wire, level_of(trace, level))
+
+
+def _replayed(
+    trace: Trace,
+    releases: Sequence[str],
+    implementations: Sequence[str],
+    on_step: Callable[[int, Operation, Observation | None, Divergence | None], None],
+    progress: Progress | None,
+    wire: WireOptions | None,
+    level: Level,
+) -> Replayed:
     if trace.machine in SERVER_MACHINES:
         for name, release in product(implementations, releases):
-            difference, steps = replay_on_server(trace, release, name, on_step, progress, wire, level_of(trace, level))
+            difference, steps = replay_on_server(trace, release, name, on_step, progress, wire, level)
             if difference is not None:
                 return Replayed("FAILED", difference, steps)
         return Replayed("FIXED", None, len(trace.operations))
     machine = MACHINES[trace.machine]
-    handler = _DivergenceHandler(trace, level_of(trace, level))
+    handler = _DivergenceHandler(trace, level)
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep(subjects, scratch, releases=releases, on_divergence=handler)
@@ -300,6 +318,11 @@ def level_of(trace: Trace, level: Level | None) -> Level:
     """Return the given level, or else the level at which the trace was recorded; older traces have none."""
     recorded = trace.provenance.get("level")
     return level or ("must" if recorded == "must" else "api" if recorded == "api" else "observed")
+
+
+def edition_of(trace: Trace, edition: str | None = None) -> str:
+    """Return the given edition, or else the one of the run that recorded the trace; empty for the catalogue."""
+    return str(trace.provenance.get("edition", "")) if edition is None else edition
 
 
 def replay_operations(

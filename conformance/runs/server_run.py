@@ -159,6 +159,7 @@ class ServerRun:
             seed=self.context.seed,
             shrinking=failure.shrinking,
             level=self.level,
+            edition=self.plan.edition,
         )
 
     def result(self, statistics: Any, diverging: Iterable[str], divergences: int, details: dict[str, Any]) -> Result:

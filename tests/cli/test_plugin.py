@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -79,6 +80,14 @@ def test_a_clause_is_a_test(theirs):
     assert outcomes.keys() <= {"passed", "skipped"}
     assert outcomes["passed"] + outcomes["skipped"] == clauses_of("offset") + 2
     assert outcomes["passed"] > outcomes["skipped"]
+
+
+def test_an_edition_has_only_the_tests_of_its_clauses(theirs, pytester):
+    edition = {"edition": "mine", "clauses": {"OI-1": ["MUST", "0"], "OI-7": ["MUST", "0"], "TI-1": ["MUST", "0"]}}
+    (pytester.path / "mine.json").write_text(json.dumps(edition))
+    done = theirs("--collect-only", "-q", *OFFSET, "--kafka", "4.4.0", "--conformance-edition", "mine.json")
+    found = [line.partition("offset::")[2].partition(" ")[0] for line in done.outlines if "offset::" in line]
+    assert found == ["OI-1", "OI-7", "everything"]
 
 
 @pytest.mark.parametrize(
@@ -220,6 +229,7 @@ def test_require_turns_a_skipped_tier_into_a_failure(theirs):
         (("--conformance-impl", "telepathy"), "telepathy"),
         (("--kafka", "4.4.0", "--conformance-machine", "perpetual"), "unknown machine 'perpetual'"),
         (("--kafka", "4.4.0", "--conformance-profile", "huge"), "unknown profile 'huge'"),
+        (("--kafka", "4.4.0", "--conformance-edition", "2025.9"), "unknown edition '2025.9'"),
         (("--require", "moon"), "unknown tier 'moon'; choose from jvm, broker"),
     ],
 )

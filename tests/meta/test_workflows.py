@@ -113,6 +113,27 @@ def test_the_report_of_the_action_fails_as_the_command_does(tmp_path):
     assert not (tmp_path / "summary").exists()
 
 
+def test_the_inputs_of_the_action_are_options_of_the_run(tmp_path):
+    command = tmp_path / "conformance"
+    command.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    command.chmod(0o755)
+    names = {name: f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]}
+    environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    given = {variable: value for variable, value in STEPS["run"]["env"].items() if value in names.values()}
+    environment |= {variable: f"the-{value[4:-3].partition('.')[2]}" for variable, value in given.items()}
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", STEPS["run"]["run"]],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    _run, *words = done.stdout.split()
+    options = {word.lstrip("-"): value for word, value in zip(words[::2], words[1::2], strict=True)}
+    assert options.pop("i") == "the-implementation"
+    assert options == {name: f"the-{name}" for name in names.keys() - {"implementation"}}
+
+
 def test_each_input_of_the_action_is_used():
     used = set(re.findall(r"inputs\.(\w+)", (ROOT / "action.yml").read_text("utf-8")))
     assert used == ACTION["inputs"].keys()

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 PLAIN = "python:tests.adapters.plain_index:open_index"
 MACHINES = ("offset", "time", "transaction")
 QUICK = (
-    "offset-stays-read-only",  # USERS.md, I3
-    "offset-reader-does-not-resize",  # I4
-    "offset-reader-removes-its-file",  # I4
-    "offset-mendsthefirstupperbound",  # I2
+    "offset-stays-read-only",
+    "offset-reader-does-not-resize",
+    "offset-reader-removes-its-file",
+    "offset-mendsthefirstupperbound",
     "offset-preallocates-more",
 )
 

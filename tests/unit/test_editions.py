@@ -23,6 +23,11 @@ from conformance.clauses.editions import (
 )
 from conformance.errors import ToolError
 from conformance.kafka.releases import RELEASES
+from conformance.operations import Operation
+from conformance.operations.trace import Trace
+from conformance.runs.divergence_event import replay_command
+from conformance.runs.replay import replay
+from conformance.runs.reproducers import python_reproducer
 
 SEALS = {"2026.1": "52bc8f5644c47101", "wire-2026.1": "4b86a670bfa20ae9"}
 """The digests of the packaged editions: a file that was published never changes."""
@@ -126,3 +131,39 @@ def test_a_difference_counts_only_by_the_clauses_of_the_edition(call, tmp_path):
     for page in ("s.md", "p.html"):
         assert "observed of edition entries" in (tmp_path / page).read_text()
     assert "AI-20b" not in (tmp_path / "x.xml").read_text()
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Return a trace of an index that forgets to delete its file, from a run with an edition without AI-20b."""
+    path = tmp_path / "entries.json"
+    path.write_text('{"edition": "entries", "clauses": {"OI-1": ["MUST", "0"]}}')
+    steps = Operation("open", ("offset", "0.index", 0, 64, True)), Operation("delete")
+    return Trace("offset", "4.4.0", steps, provenance={"edition": str(path)})
+
+
+def test_a_replay_judges_by_the_edition_of_its_trace(trace):
+    assert replay(trace, ["4.4.0"], ["mutant:forgets-to-delete"]).verdict == "FIXED"
+    assert replay(trace, ["4.4.0"], ["mutant:forgets-to-delete"], edition="2026.1").verdict == "FAILED"
+    assert replay(trace, ["4.4.0"], ["mutant:forgets-to-delete"], edition="").verdict == "FAILED"
+
+
+def test_a_replay_takes_an_edition(call, trace, tmp_path):
+    path = trace.save(tmp_path)
+    words = "replay", str(path), "-i", "mutant:forgets-to-delete", "--quiet"
+    assert call(*words).returncode == 0
+    assert call(*words, "--edition", "2026.1").returncode == 1
+    done = call(*words, "--edition", "2025.9")
+    assert (done.returncode, done.stderr.partition(";")[0]) == (2, "conformance: unknown edition '2025.9'")
+
+
+def test_the_printed_replay_and_the_exported_program_have_the_edition(trace):
+    assert replay_command("x.json", "4.4.0", "exec:mine", edition="mine.json").endswith(" --edition mine.json")
+    assert trace.provenance["edition"] in python_reproducer(trace, "4.4.0", "mutant:forgets-to-delete", "ticket")
+
+
+def test_a_trace_has_the_edition_of_its_run(call, tmp_path):
+    done = call("run", *DELETES, "--no-shrink", "--edition", "2026.1", "--report", "out", "--json")
+    (found, *_) = json.loads(done.stdout)["divergences"]
+    assert Trace.load(tmp_path / found["trace"]).provenance["edition"] == "2026.1"
+    assert found["replay"].endswith(" --edition 2026.1")

@@ -118,8 +118,12 @@ def python_reproducer(trace: Trace, release: str, implementation: str, name: str
         version=version("kidx"),
         name=_in_docstring(name),
     )
-    if trace.machine not in KINDS or trace.provenance.get("level") in ("must", "api"):
-        # Only a replay checks at the level of the trace; the program with a result for each step requires equality.
+    if (
+        trace.machine not in KINDS
+        or trace.provenance.get("level") in ("must", "api")
+        or trace.provenance.get("edition")
+    ):
+        # Only a replay checks at the level and the edition of the trace; a program with results requires equality.
         literal = pprint.pformat({**trace.to_json(), "failure": None}, width=110, sort_dicts=False)
         _check_data(literal)
         return head + _WHOLE.format(implementation=implementation, release=release, trace=literal)
