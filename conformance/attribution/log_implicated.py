@@ -92,7 +92,7 @@ def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str)
     refusing = {family(row.clause) for row in ROWS if row.is_about(operation, error)} - _ALWAYS
     about = {clause for clause in exercised if family(clause) in refusing} or {_APPENDS[operation]}
     excusing = {clause for clause in exercised if catalogue[clause].level == "OBSERVED"}
-    if any("outcome" in catalogue[clause].excuses for clause in excusing):
+    if any({"outcome", "outcome/error"} & catalogue[clause].excuses for clause in excusing):
         about |= excusing
     return tuple(clause for clause in exercised if clause in about) or exercised
 

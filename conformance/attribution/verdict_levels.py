@@ -30,6 +30,8 @@ class DivergentParts(NamedTuple):
         fields: The names of the fields of the state that differ.
         files: The names of the files that differ, each with keywords for the kind of difference.
         both_refused: True if both outcomes are errors, as required, but of different kinds.
+        results: How the outcomes differ: ``error`` if only one of them is an error, or the names of the fields of the
+            result that differ; empty if the result has no fields.
     """
 
     clauses: Collection[str]
@@ -37,6 +39,7 @@ class DivergentParts(NamedTuple):
     fields: Collection[str] = ()
     files: Collection[tuple[str, Collection[str]]] = ()
     both_refused: bool = False
+    results: Collection[str] = ()
 
 
 def counts_at_level(parts: DivergentParts, level: str) -> bool:
@@ -53,7 +56,7 @@ def counts_at_level(parts: DivergentParts, level: str) -> bool:
     if level == "api":
         if parts.clauses and levels == {"OBSERVED"}:
             return False
-        return not is_observed_only(*parts[:4])
+        return not is_observed_only(*parts[:4], results=parts.results)
     if "MUST" not in levels:
         return False
     noticed = noticed_facets(parts)
@@ -64,6 +67,7 @@ def counts_at_level(parts: DivergentParts, level: str) -> bool:
         parts.files,
         ("API", "OBSERVED"),
         is_other_outcome=not {"outcome", "text"}.isdisjoint(parts.facets),
+        results=parts.results,
     )
 
 
@@ -111,6 +115,7 @@ def is_observed_only(
     levels: Collection[str] = ("OBSERVED",),
     *,
     is_other_outcome: bool = False,
+    results: Collection[str] = (),
 ) -> bool:
     """Return True if a divergent step does not count for a verdict at level MUST.
 
@@ -136,6 +141,7 @@ def is_observed_only(
             difference.
         levels: The levels whose clauses may permit a difference.
         is_other_outcome: True if the outcomes differ, perhaps only in the message.
+        results: How the outcomes differ, as in :class:`DivergentParts`.
 
     Raises:
         ValueError: A facet is unknown.
@@ -148,6 +154,8 @@ def is_observed_only(
     if not excuses:
         return False
     left = {facet for facet in facets if facet not in excuses}
+    if results and all(f"outcome/{name}" in excuses for name in results):
+        left.discard("outcome")
     if _OF_OUTCOME in excuses and is_other_outcome and "outcome" not in left:
         left -= {"bytes", "state"}
     if files and all(_may_differ(*each, excuses) for each in files):

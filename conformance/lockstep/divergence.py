@@ -22,6 +22,7 @@ from conformance.clauses.editions import counted_clauses
 from conformance.implementations.process.line_process import STDERR_SAYS
 from conformance.lockstep.file_reader import UnreadableFile
 from conformance.operations import Json, Operation, Outcome
+from conformance.operations.operation import OPS
 from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
 from kidx.errors import KidxError
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
@@ -136,7 +137,18 @@ class Divergence:
 
     @property
     def _difference(self) -> DivergentParts:
-        return DivergentParts(self.clauses, self.aspects, self.fields, self.files, all(self.are_errors))
+        return DivergentParts(self.clauses, self.aspects, self.fields, self.files, all(self.are_errors), self._results)
+
+    @property
+    def _results(self) -> tuple[str, ...]:
+        if any(self.are_errors):
+            return () if all(self.are_errors) else ("error",)
+        if self.aspects[0] != "outcome":
+            return ()
+        names, values = OPS[self.operation.name].fields, [each[1] for each in (self.expected, self.actual)]
+        if any(not isinstance(each, tuple) or len(each) != len(names) for each in values):
+            return ()
+        return tuple(name for name, one, other in zip(names, *values, strict=True) if one != other)
 
     def counts(self, level: str) -> bool:
         """Return True if the divergence counts at a level; failures and errors of the reference always count."""

@@ -93,7 +93,7 @@ _CLAUSES: Final = {
     "producers": "LG-32 LG-33 LG-34 LG-35 LG-36 LG-37 LG-38 LG-39 LG-40 LG-41 LG-42",
     "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43 LG-45",
     "preallocation": "SEG-25 SEG-34",
-    "append_results": "LG-86 LG-87",
+    "append_results": "LG-86 LG-87 LG-98 LG-99 LG-100",
     "epoch_ends": "LG-85",
     "clock": "LG-40",
     TIME_LOOKUPS: "LO-6 LO-9 LO-10 LO-15 LO-20 LO-23 FR-1 FR-2 LG-21 LG-22 LG-23 LG-24 LG-25 LG-29 LG-70",

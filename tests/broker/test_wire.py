@@ -95,8 +95,9 @@ def test_behaviour_specific_to_kafka_counts_at_level_observed(proxy, tmp_path, d
         assert {clause for clause, _ in lockstep.differences} & wire_proxy.NOT_KAFKAS[defect]
 
 
-def test_a_record_of_a_later_segment_keeps_the_promise(proxy, tmp_path):
-    with proxy.spoiling(answers=wire_proxy.goes_on_to_later_segments):
+@pytest.mark.parametrize("defect", wire_proxy.PROMISED_TO_NOBODY, ids=lambda defect: defect.__name__)
+def test_what_no_page_promises_breaks_no_promise(proxy, tmp_path, defect):
+    with proxy.spoiling(answers=defect):
         assert lockstep_after(proxy.address, tmp_path, "must", *SCENARIOS).differences == {}
         assert proxy.spoilt
 

@@ -217,6 +217,40 @@ def test_level_api_counts_promises_to_callers_of_the_classes(clauses, options, c
     assert divergence(*clauses, **options).counts("api") is counts
 
 
+RESULT = (5, 5, 0, 100, -1, 0, 68)
+"""The result of an append: first and last offset, epoch, largest timestamp, append time, log start offset, size."""
+
+
+@pytest.mark.parametrize(
+    ("name", "clauses", "changed", "counts"),
+    [
+        # The response to a producer has the first offset, the append time and the log start offset.
+        ("append_as_leader", ("LG-86", "LG-98", "LG-1"), {0: 6}, True),
+        ("append_as_leader", ("LG-86", "LG-98", "LG-1"), {4: 9}, True),
+        ("append_as_leader", ("LG-86", "LG-98", "LG-1"), {5: 1}, True),
+        ("append_as_leader", ("LG-86", "LG-98", "LG-1"), {1: 6, 2: -1, 3: 0, 6: 0}, False),
+        ("append_as_leader", ("LG-86", "LG-98", "LG-1"), {0: 6, 1: 6}, True),
+        # A duplicate has its offset; no page promises a time.
+        ("append_as_leader", ("LG-87", "LG-100"), {0: 6}, True),
+        ("append_as_leader", ("LG-87", "LG-100"), {4: 100}, False),
+        # No client gets the result of a follower.
+        ("append_as_follower", ("LG-2", "LG-99"), {0: -1, 4: 9}, False),
+        # That a batch may be rejected permits no other offset.
+        ("append_as_leader", ("LG-51b", "LG-86", "LG-98", "LG-1"), {0: 6}, True),
+        ("append_as_leader", ("LG-51b", "LG-86", "LG-98", "LG-1"), {3: 6}, False),
+        ("append_as_leader", ("LG-51b", "LG-86", "LG-98", "LG-1"), None, False),
+        ("append_as_leader", ("LG-86", "LG-98", "LG-1"), None, True),
+    ],
+)
+def test_the_result_of_an_append_counts_field_by_field(name, clauses, changed, counts):
+    actual = Outcome("invalid_timestamp")
+    if changed is not None:
+        actual = Outcome(None, tuple(changed.get(number, value) for number, value in enumerate(RESULT)))
+    operation = Operation(name, ([{"records": [[0, 100]]}], 0))
+    found = replace(divergence(*clauses, expected=Outcome(None, RESULT), actual=actual), operation=operation)
+    assert found.counts("must") is counts
+
+
 class Strange(ReferenceIndex):
     """An index that answers in its own way from some moment on."""
 

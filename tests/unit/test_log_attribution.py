@@ -10,7 +10,7 @@ import pytest
 from conformance.attribution import is_observed_only
 from conformance.attribution.log_implicated import implicated_clauses, narrow_clauses
 from conformance.attribution.tables import rows_of
-from conformance.clauses import load_clauses
+from conformance.clauses import family, load_clauses
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogObservation, LogState
@@ -52,6 +52,19 @@ def test_every_row_has_an_existing_clause_operation_and_result(row):
     assert row.operations == "*" or set(row.operations.split()) <= set(LOG_OPS)
     assert row.results == "*" or set(row.results.split()) <= {"ok", *LOG_ERROR_KINDS}
     assert row.why
+
+
+APPENDS = {"append_as_leader", "append_verified", "append_as_follower"}
+
+
+@pytest.mark.parametrize("row", [row for row in rows_of("log") if "ok" in row.results.split() and
+                                 (row.operations == "*" or APPENDS & set(row.operations.split()))],
+                         ids=lambda row: f"{row.clause} {row.operations[:12]}")  # fmt: skip
+def test_no_clause_excuses_every_result_of_an_append(row):
+    """A clause that permits to reject a batch, or to keep it otherwise, permits no other offset."""
+    variants = [clause for clause in CATALOGUE.values() if row.clause in (clause.id, family(clause.id))]
+    assert variants
+    assert all("outcome" not in clause.excuses for clause in variants)
 
 
 def test_records_without_timestamps_that_hide_later_ones(tmp_path):

@@ -62,7 +62,7 @@ plant(
         "end_offset_for_epoch", "self.epochs.end_of(epoch, self.end_offset)",
         "self.epochs.end_of(epoch, self.end_offset) if any(e.epoch == epoch for e in self.epochs.entries) else None"),
     # -- results of appends --
-    Row("LG-86", "result-ends-one-offset-later", "The last offset of an append is one too large.",
+    Row("LG-98", "result-ends-one-offset-later", "The last offset of an append is one too large.",
         "append_as_leader.append_result", "info.largest_offset", "info.largest_offset + 1"),
     Row("LG-86", "result-has-no-append-time", "A producer does not get the log append time.",
         "append_as_leader", "NO_TIMESTAMP if context.log_append_time is None else context.log_append_time",
@@ -72,7 +72,7 @@ plant(
     Row("LG-87", "duplicate-has-the-offsets-of-a-new-batch",
         "The result of a duplicate has the offsets that the batch would have had.",
         "_append", "return result.repeating(changes.duplicate)", "return result"),
-    Row("LG-87", "duplicate-has-no-timestamp", "The result of a duplicate has no log append time.",
+    Row("LG-100", "duplicate-has-no-timestamp", "The result of a duplicate has no log append time.",
         "_append", "return result.repeating(changes.duplicate)",
         "return result.repeating(changes.duplicate)._replace(log_append_time=result.log_append_time)"),
     # -- topic ids --

@@ -462,7 +462,7 @@ class WireLockstep:
             is_right = errors == {refusal.error} or (is_any and errors and None not in errors)
             if is_right and all((a.offset, a.timestamp, a.leader_epoch) == (-1, -1, -1) for a in answers):
                 self.statistics.clauses[refusal.clause] += 1
-            else:
+            elif self.level != "must" or self._catalogue[refusal.clause].counts("must"):
                 said = " and ".join(sorted(str(Row(*_numbers(answer))) for answer in answers)) or "no answer"
                 how = f"{refusal.error} -> {' and '.join(sorted(map(str, errors))) or 'no answer'}"
                 how += " with an answer" if errors == {refusal.error} else ""
