@@ -141,11 +141,9 @@ class Divergence:
 
     @property
     def _results(self) -> tuple[str, ...]:
-        if any(self.are_errors):
-            return () if all(self.are_errors) else ("error",)
-        if self.aspects[0] != "outcome":
-            return ()
-        names, values = OPS[self.operation.name].fields, [each[1] for each in (self.expected, self.actual)]
+        if any(self.are_errors) or self.outcomes is None:
+            return ("error",) if sum(self.are_errors) == 1 else ()
+        names, values = OPS[self.operation.name].fields, [each.value for each in self.outcomes]
         if any(not isinstance(each, tuple) or len(each) != len(names) for each in values):
             return ()
         return tuple(name for name, one, other in zip(names, *values, strict=True) if one != other)

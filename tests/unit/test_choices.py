@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 
 PLAIN = "python:tests.adapters.plain_index:open_index"
 MACHINES = ("offset", "time", "transaction")
+WITHOUT_A_CHOICE_YET = """
+LZ-1 LZ-3b SEG-1 SEG-2c SEG-2d SEG-2e SEG-3 SEG-4 SEG-7 SEG-8a SEG-8b SEG-8c SEG-8d SEG-9 SEG-12 SEG-13 SEG-24e SEG-24f
+SEG-25 SEG-27 SEG-28b SEG-31a SEG-32a SEG-34 SEG-37 SEG-39 SEG-42 SEG-43 SEG-44 SEG-45 SEG-46 SEG-47 SEG-48 SEG-49
+SEG-51 SEG-54 LO-3b LO-9 LO-15a LO-20 LO-23 LG-4b LG-6 LG-11 LG-19 LG-20 LG-21 LG-22 LG-23 LG-24 LG-25 LG-26
+LG-27 LG-29 LG-30 LG-31a LG-31c LG-33 LG-34a LG-34b LG-41 LG-42 LG-44 LG-45b LG-45c LG-67 LG-68 LG-72 LG-73
+LG-77 LG-78 LG-79 LG-83 LG-84 LG-91a LG-91b LG-93 LG-95 LG-97a LG-97b LG-99 LG-51b LG-54b LG-55c LG-55d LG-58
+LG-64 LG-65a LG-74 LG-75 LG-76
+"""
+"""Clauses below MUST of segments and logs that no choice has proved yet; the list only gets shorter."""
 QUICK = (
     "offset-stays-read-only",
     "offset-reader-does-not-resize",
@@ -53,6 +62,16 @@ def test_every_clause_of_an_index_below_must_has_a_choice() -> None:
     }
     assert below - chosen == set(WITHOUT_A_CHOICE)
     assert all(WITHOUT_A_CHOICE.values())
+
+
+def test_which_clauses_of_segments_and_logs_have_a_choice() -> None:
+    chosen = {choice.clause for choice in CHOICES.values()}
+    below = {
+        clause.id
+        for clause in load_clauses().values()
+        if clause.level != "MUST" and set(machines_of(clause.id)) & {"segment", "log"}
+    }
+    assert below - chosen == set(WITHOUT_A_CHOICE_YET.split())
 
 
 def test_every_choice_fits_the_source() -> None:
@@ -81,7 +100,7 @@ def test_the_first_position_is_known_in_a_file_that_was_not_corrupted() -> None:
 def test_choices_conform_on_all_releases(name: str) -> None:
     """``conformance mutate --choices`` does the same with five seeds and every example of the profile ci."""
     assert releases_of(CHOICES[name])
-    result = judge(name, 0, profile="ci", examples=30)
+    result = judge(name, 0, profile="ci", examples=8 if CHOICES[name].machine == "log" else 30)
     assert result.conforms, result
     assert result.found
 

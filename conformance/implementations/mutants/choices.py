@@ -86,7 +86,7 @@ def _class(clause: str, kind: str, made: type) -> None:
     choose(clause, f"{kind}-{made.__name__.lower()}", (made.__doc__ or "").partition("\n")[0], kind, lambda: made)
 
 
-def _planted(clause: str, kind: str, name: str) -> None:
+def choose_defect(clause: str, kind: str, name: str) -> None:
     """Register a defect that is a choice, too."""
     defect = MUTANTS[name]
     choose(clause, f"{kind}-{name}", defect.title, kind, defect.build)
@@ -370,7 +370,7 @@ _class("AI-33", "offset", BisectsOffsets)
 _class("AI-33", "time", BisectsTimes)
 _class("AI-35", "offset", ChecksTheOrderOfOffsets)
 _class("AI-35", "time", ChecksTheOrderOfTimes)
-_planted("AI-30", "time", "warm-section-of-another-index")
+choose_defect("AI-30", "time", "warm-section-of-another-index")
 _class("AI-11a", "time", RefusesToCutEntries)
 _class("AI-13b", "offset", ClearsTheTailWhenGrowing)
 _class("AI-14b", "offset", ClearsOnTruncation)
