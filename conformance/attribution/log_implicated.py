@@ -89,7 +89,8 @@ def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str)
     batches that an append writes. OBSERVED clauses are added if one of them may explain the outcome.
     """
     catalogue = load_clauses()
-    refusing = {family(row.clause) for row in ROWS if row.is_about(operation, error)} - _ALWAYS
+    about_error = (row.clause for row in ROWS if row.is_about(operation, error))
+    refusing = {family(clause) for clauses in about_error for clause in clauses.split()} - _ALWAYS
     about = {clause for clause in exercised if family(clause) in refusing} or {_APPENDS[operation]}
     excusing = {clause for clause in exercised if catalogue[clause].level == "OBSERVED"}
     if any({"outcome", "outcome/error"} & catalogue[clause].excuses for clause in excusing):

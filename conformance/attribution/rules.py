@@ -30,8 +30,8 @@ class Row(NamedTuple):
     """One line of a table.
 
     Attributes:
-        clause: The id of the clause. The id of a family, such as ``OI-4``, means each variant (``OI-4a``,
-            ``OI-4b``) if no clause has this id: releases differ, but the same steps show it.
+        clause: The id of the clause, or several ids, separated by blanks. The id of a family, such as ``OI-4``, means
+            each variant (``OI-4a``, ``OI-4b``) if no clause has this id: releases differ, but the same steps show it.
         operations: Names of operations, separated by blanks, or :data:`ANY`.
         results: ``ok`` or error kinds, separated by blanks, or :data:`ANY`.
         why: The difference that a violation would have made in the step.
@@ -54,12 +54,13 @@ class Row(NamedTuple):
 
 
 def each_variant(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Return the rows, each of one clause: a row of a family is repeated for each variant.
+    """Return the rows, each of one clause: a row of several is repeated for each.
 
     Raises:
         KeyError: There is no such clause, and no such family.
     """
-    return tuple(row._replace(clause=clause) for row in rows for clause in _variants()[row.clause])
+    every = ((row, clause) for row in rows for name in row.clause.split() for clause in _variants()[name])
+    return tuple(row._replace(clause=clause) for row, clause in every)
 
 
 @cache
