@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from conformance.machines.log import LogMachine
-from conformance.machines.log_producers import in_transaction, marker
+from conformance.machines.log_rules import in_transaction, marker
 from conformance.machines.seeded_rules import initialize, rule
 from conformance.strategies import cleaning
 from conformance.strategies import draws as st

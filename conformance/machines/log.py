@@ -13,11 +13,7 @@ from typing import Any, Self
 from hypothesis.stateful import invariant
 
 from conformance.lockstep.lockstep import Lockstep
-from conformance.machines.log_boundaries import BoundaryRules
-from conformance.machines.log_directory import DirectoryRules
-from conformance.machines.log_external import ExternalLogRules
-from conformance.machines.log_leader import LeaderRules
-from conformance.machines.log_producers import ProducerRules
+from conformance.machines.log_rules import BoundaryRules, DirectoryRules, ExternalLogRules, LeaderRules, ProducerRules
 from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import Operation
 from conformance.strategies import draws as st
