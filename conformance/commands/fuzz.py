@@ -24,8 +24,8 @@ from conformance.commands.options import (
     resolve_releases,
     state_directory,
 )
-from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
+from conformance.experiments.output_files import write_texts
 from conformance.implementations.forms import is_server
 from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.implementations.spec import parse_spec

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import AllowIncompleteOption, JsonOption, QuietOption, echo, plain_console
-from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
+from conformance.experiments.output_files import write_texts
 from conformance.report.combined import CombinedReport
 from conformance.report.stream import read_streams
 from conformance.verdict import VERDICT_LABELS

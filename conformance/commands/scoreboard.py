@@ -20,10 +20,10 @@ from conformance.commands.options import (
     resolve_releases,
     state_directory,
 )
-from conformance.commands.output_files import write_texts
 from conformance.commands.run import ProfileName
 from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOption, StartCommandOption, wire_options
 from conformance.errors import ToolError
+from conformance.experiments.output_files import write_texts
 from conformance.implementations.forms import form_of
 from conformance.kafka.progress import show_progress
 from conformance.report.stream import read_streams

@@ -11,8 +11,8 @@ import typer
 
 from conformance.clauses.machines import FILE_MACHINES
 from conformance.commands.options import QuietOption, echo
-from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
+from conformance.experiments.output_files import write_texts
 from conformance.operations.trace_file import load_traces
 from conformance.report.stream import read_streams
 from conformance.runs.replay import load_regression_traces

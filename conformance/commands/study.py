@@ -33,9 +33,9 @@ from conformance.commands.options import (
     resolve_releases,
     state_directory,
 )
-from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.events import Event, Result, RunFinished, RunStarted
+from conformance.experiments.output_files import write_texts
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.operations import Json

@@ -24,7 +24,7 @@ from conformance.lockstep.scope import Files, Group, ObservationT, Scope, groupe
 from conformance.lockstep.shared_references import SharedReferences
 from conformance.lockstep.watchdog import ACTIVE_RUNS
 from conformance.operations import OK, UNSUPPORTED, Operation, Outcome
-from conformance.operations.effects import Effect
+from conformance.operations.op import Effect
 from conformance.operations.outcomes import FAILURE
 
 if TYPE_CHECKING:

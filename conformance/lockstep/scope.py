@@ -15,7 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
-from conformance.operations.effects import Effect
+from conformance.operations.op import Effect
 from kidx.dialect import dialect_of, representative, version_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ can execute a trace: Kafka's own classes, or a program on a pipe.
 files only. ``every_effect`` and ``every_signature`` include all operations.
 """
 
-from conformance.operations.effects import Effect
 from conformance.operations.index import EFFECTS, FILE_OPERATIONS, KINDS, SIGNATURES, Observation, State
+from conformance.operations.op import Effect
 from conformance.operations.operation import Operation, every_effect, every_signature
 from conformance.operations.outcomes import ERROR_KINDS, ERRORS, OK, UNSUPPORTED, Json, Outcome, as_tuples, is_collected
 

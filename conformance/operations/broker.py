@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from conformance.operations.effects import Effect
-from conformance.operations.op import BOOLEAN, LIST, LONG, SETTINGS, Op, by_name, one_of
+from conformance.operations.op import BOOLEAN, LIST, LONG, SETTINGS, Effect, Op, by_name, one_of
 from kidx.records import SimpleRecord
 
 PRODUCERS: Final = ("a", "b", "c")

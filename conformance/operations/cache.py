@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.effects import Effect
 from conformance.operations.op import (
     BOOLEAN,
     HEXADECIMAL,
@@ -19,6 +18,7 @@ from conformance.operations.op import (
     LONG,
     TEXT,
     TEXTS,
+    Effect,
     Files,
     Op,
     Shape,

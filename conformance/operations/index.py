@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
-from conformance.operations.effects import Effect
 from conformance.operations.op import (
     BOOLEAN,
     BYTE,
@@ -20,6 +19,7 @@ from conformance.operations.op import (
     LONG,
     MANY,
     PATH,
+    Effect,
     Files,
     Op,
     Shape,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from conformance.operations.effects import Effect
 from conformance.operations.op import (
     BATCHES,
     BOOLEAN,
@@ -21,6 +20,7 @@ from conformance.operations.op import (
     LONGS,
     SETTINGS,
     TEXT,
+    Effect,
     Files,
     Op,
     Shape,

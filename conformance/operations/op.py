@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-
-if TYPE_CHECKING:
-    from conformance.operations.effects import Effect
 
 MANY: Final = 1 << 20
 """The maximum number of appends in one bulk operation, and of bytes in one corruption; machines use a thousandth."""
@@ -47,6 +44,16 @@ FOUND: Final = ("timestamp", "offset", "leader_epoch")
 def one_of(*names: str) -> Any:
     """Return the type of an argument whose value is one of some names."""
     return Annotated[Literal[names], Meta(description=f"one of {', '.join(names)}")]
+
+
+class Effect(Enum):
+    """Effect of an operation on what it applies to; most operations have none of these."""
+
+    OPENS = "opens"
+    RELEASES = "releases"
+    """Releases the files, so that the harness may corrupt them; truncating a file kills a process that maps it."""
+    DAMAGES = "damages"
+    """Corrupts files; executed by the harness while no implementation has the files open."""
 
 
 class Shape(Enum):

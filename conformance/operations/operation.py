@@ -8,8 +8,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.clauses.machines import MACHINES
-from conformance.operations.effects import Effect
-from conformance.operations.op import Op, effects, signatures
+from conformance.operations.op import Effect, Op, effects, signatures
 
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from conformance.operations.effects import Effect
 from conformance.operations.op import (
     BOOLEAN,
     FOUND,
@@ -19,6 +18,7 @@ from conformance.operations.op import (
     LIST,
     LONG,
     TEXT,
+    Effect,
     Files,
     Op,
     Shape,

@@ -10,9 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.effects import Effect
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogState
-from conformance.operations.op import BOOLEAN, INT, LONG, SETTINGS, Files, Op, Shape, by_name, one_of
+from conformance.operations.op import BOOLEAN, INT, LONG, SETTINGS, Effect, Files, Op, Shape, by_name, one_of
 
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome

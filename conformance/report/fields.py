@@ -9,9 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.operations import State, every_effect
-from conformance.operations.effects import Effect
 from conformance.operations.log import LogState
-from conformance.operations.op import FOUND, Shape
+from conformance.operations.op import FOUND, Effect, Shape
 from conformance.operations.operation import OPS
 from conformance.operations.segment import IndexState, SegmentState
 

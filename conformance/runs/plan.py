@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from conformance.clauses.machines import MACHINES
 from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
-from conformance.operations.effects import Effect
+from conformance.operations.op import Effect
 from conformance.operations.operation import operations_of
 from conformance.runs.shrinking import SHRINK_SECONDS
 

@@ -25,7 +25,7 @@ import msgspec
 from conformance.clauses import load_clauses
 from conformance.errors import ToolError
 from conformance.events import Measured
-from conformance.experiments.json_file import save_json
+from conformance.experiments.output_files import save_json
 from conformance.operations import Json
 from conformance.report.markdown_escape import table
 from conformance.verdict import Comparison

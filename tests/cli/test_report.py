@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from conformance.commands.output_files import write_texts
+from conformance.experiments.output_files import write_texts
 
 PEER = "python:kidx_twin:open_index"
 TWIN = """

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from conformance.cli import app
 from conformance.errors import ToolError
-from conformance.experiments.json_file import save_json
+from conformance.experiments.output_files import save_json
 from conformance.studies.interleave import interrupter as experiment
 from conformance.studies.interleave import trace
 from conformance.studies.interleave.interrupter import Interrupter, Schedule

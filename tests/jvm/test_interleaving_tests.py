@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from conformance.cli import app
 from conformance.errors import ToolError
-from conformance.experiments.json_file import save_json
+from conformance.experiments.output_files import save_json
 from conformance.implementations.jvm.bytecode import jars_of
 from conformance.implementations.jvm.driver import compile_java
 from conformance.kafka.jar_fetch import tool_jar

@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.operations import Operation
-from conformance.operations.effects import Effect
+from conformance.operations.op import Effect
 from conformance.oracle import records_of
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX, LONG_MAX

@@ -19,7 +19,7 @@ from conformance.experiments.vectors.document import Document, Vector, document_
 from conformance.experiments.vectors.queries import LAYOUTS, entries_of, queries_of
 from conformance.machines import MACHINES
 from conformance.operations import OK, Operation
-from conformance.operations.effects import Effect
+from conformance.operations.op import Effect
 from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
 from kidx.java_numbers import INT_MAX

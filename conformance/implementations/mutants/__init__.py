@@ -24,7 +24,6 @@ from conformance.implementations.mutants import (
     tiered,
     time,
     transaction,
-    verification,
 )
 from conformance.implementations.mutants.registry import MUTANTS, Mutant, defect
 from conformance.operations import Observation, Outcome
@@ -93,5 +92,4 @@ __all__ = [
     "tiered",
     "time",
     "transaction",
-    "verification",
 ]
