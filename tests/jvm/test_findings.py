@@ -24,9 +24,12 @@ pytestmark = pytest.mark.jvm
 FIXED = sorted({each.fixed for each in findings() if each.fixed})
 NEWEST = "4.4.0"
 OTHERS = [thorough_param(release, marks_too=pytest.mark.in_turn(3)) for release in RELEASES if release != NEWEST]
+READS_MORE = ("LogLoaderTest.testProducerSnapshotsRecoveryAfterUncleanShutdown",)
+"""Test of Kafka that lists the segments that a start reads: with the diff of finding 11, all that it recovers."""
 KAFKAS_TESTS = (
     "org.apache.kafka.storage.internals.log.LogSegmentTest",
     "org.apache.kafka.storage.internals.log.RemoteIndexCacheTest",
+    "org.apache.kafka.storage.internals.log.LogValidatorTest",
     "kafka.log.LogLoaderTest",
 )
 
@@ -73,7 +76,7 @@ def test_tests_on_kafkas_own_helpers_fail_until_the_source_is_edited(edited, tmp
 def test_no_test_of_kafka_fails_because_of_the_edits(name, tmp_path):
     said = results_of_kafkas_tests(name, tmp_path, edited=True)
     assert len(said) > 30
-    assert [test for test, text in said.items() if text] == []
+    assert {test for test, text in said.items() if text} == {test for test in READS_MORE if test in said}
 
 
 def test_git_applies_the_diffs(tmp_path):
