@@ -320,7 +320,7 @@ class Study(Generic[Bench, Case, Seen, File]):
 
     def page(self, rows: Sequence[Json], command: str) -> str:
         """Return a Markdown page of all releases: a line for each cause, with the number of wrong results."""
-        clauses, releases = load_clauses(), list(dict.fromkeys(row["release"] for row in rows))
+        clauses, releases = load_clauses(), list(dict.fromkeys(row["release"] for row in rows))[::-1]
         numbers = Counter((row["machine"], clause, row["release"]) for row in rows for clause in self.wrong(row))
         lines = []
         for machine, clause in dict.fromkeys(key[:2] for key in numbers):

@@ -100,6 +100,15 @@ def test_the_numbers_of_the_page_of_results_are_in_the_reports():
             assert re.search(rf"(?<![\w.]){re.escape(number)}(?![\w]|[.]\d)", text), (report, number)
 
 
+@pytest.mark.parametrize("page", sorted(REPORTS.glob("*.md")), ids=lambda page: page.name)
+def test_the_newest_release_is_the_first_column(page):
+    """Twenty-seven columns have to be scrolled, and most readers want the newest."""
+    for line in page.read_text("utf-8").splitlines():
+        columns = re.findall(r"(?<=\| )\d+\.\d+\.\d+(?= \|)", line) if line.startswith("|") else []
+        if len(columns) > 2:
+            assert columns == sorted(columns, key=lambda each: [int(part) for part in each.split(".")], reverse=True)
+
+
 def test_a_page_names_no_temporary_file():
     shows = "corrupt_record: Found record size 0 in file /dev/shm/k"
     finding = {"clause": "PF-3", "times": 1, "steps": [{"op": "open_log"}], "lost": [], "shows": shows}

@@ -276,7 +276,7 @@ entries from byte 0. The code is driven by these tables, `kidx/layout.py`.
 """
 _CHANGES = """# What changed from release to release
 
-{count} behaviours differ between Kafka's releases from {first} to {last}. Releases are in the order of their numbers.
+{count} behaviours differ between Kafka's releases from {first} to {last}. The release with the largest number is first.
 A patch release may have what a later minor release lacks: 3.9.2 appeared after 4.0.0.
 """
 _CHANGED = {"True": "is new", "False": "is no longer so"}
@@ -303,7 +303,7 @@ def changes_page() -> str:
             if row.value_in(before) != row.value_in(release):
                 change = _CHANGED.get(str(row.value_in(release))) or f"becomes {_value(row.value_in(release))}"
                 changed.setdefault(release, []).append(f"[`{name}`](#{name}) {change}: {_sentence(row)}")
-    rows = [[release, "<br>".join(changes)] for release, changes in changed.items()]
+    rows = [[release, "<br>".join(changes)] for release, changes in reversed(changed.items())]
     lines = [
         _CHANGES.format(count=len(ROWS), first=_COLUMNS[0], last=_COLUMNS[-1]),
         *table(["release", "differs from the preceding one"], rows, numbers=2),

@@ -28,14 +28,14 @@ _TARGETS: Final = {
 
 
 def table(rows: Sequence[Json], command: str) -> str:
-    """Return the page: how many pairs are atomic, then each pair that is not, with one column per release.
+    """Return the page: how many pairs are atomic, then each that is not; one column per release, the last first.
 
     Args:
         rows: JSON results of the pairs; ``torn`` is the number of points at which a pair is not atomic.
         command: command that produced them.
     """
     clauses = load_clauses()
-    releases = list(dict.fromkeys(row["release"] for row in rows))
+    releases = list(dict.fromkeys(row["release"] for row in rows))[::-1]
     lines = [
         "# What is atomic",
         "",

@@ -19,7 +19,7 @@ _TITLES: Final = {"log": "Logs", "segment": "Segments", "cleaned": "Compacted lo
 
 
 def table(rows: Sequence[Json], command: str) -> str:
-    """Return the page: a section for each machine, with one line per cause and one column per release.
+    """Return the page: a section for each machine, with one line per cause and one column per release, the last first.
 
     Args:
         rows: JSON results of the machines and releases.
@@ -33,7 +33,7 @@ def table(rows: Sequence[Json], command: str) -> str:
     ]
     for machine in dict.fromkeys(row["machine"] for row in rows):
         of_machine = [row for row in rows if row["machine"] == machine]
-        lines += ["", f"## {_TITLES[machine]}", "", *_counts(of_machine), *_smallest(of_machine)]
+        lines += ["", f"## {_TITLES[machine]}", "", *_counts(of_machine[::-1]), *_smallest(of_machine)]
     return "\n".join(lines) + "\n"
 
 

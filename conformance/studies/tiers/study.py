@@ -134,9 +134,10 @@ class Tiers(BrokerStudy["Tried | AnswerCounts"]):
         return sorted(kept.values(), key=lambda each: version_of(each["release"]))
 
     def page(self, rows: Sequence[Json], command: str) -> str:
-        """Return a table of responses, one of starts and one of counts, with a column per release."""
+        """Return a table of responses, one of starts and one of counts, with a column per release, the last first."""
         if not all("starts" in row for row in rows):
             return "".join(f"{row['release']}: {_counts(row)}\n" for row in rows)
+        rows = rows[::-1]
         lines = [[target, *(row["special"][target] for row in rows)] for target in (rows[0]["special"] if rows else ())]
         lines.append(["times, correct responses", *("{} of {}".format(*row["lookups"]) for row in rows)])
         lines.append([_SKIPPED, *("{answer} (the record: {expected})".format(**row["skipped"]) for row in rows)])
@@ -146,7 +147,7 @@ class Tiers(BrokerStudy["Tried | AnswerCounts"]):
         counted = [row for row in rows if "answers" in row]
         if counted:
             lines = [[name, *(_text(key, row["answers"]) for row in counted)] for key, name in _COUNTED]
-            commands = dict.fromkeys(f"- {row['answers']['provenance']}" for row in counted)
+            commands = dict.fromkeys(f"- {row['answers']['provenance']}" for row in reversed(counted))
             text += ["", _COUNTS, *commands, "", *_table("count", counted, lines)]
         return "\n".join(text) + "\n"
 
