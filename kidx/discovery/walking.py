@@ -38,6 +38,9 @@ def discover(paths: Iterable[str | os.PathLike[str]]) -> Found:
     return _Walk().along(paths)
 
 
+NO_LOG_DIRECTORY: Final = "is not a log directory: it contains no partition and no segment"
+
+
 class _Walk:
     """State of a search: its results, and the directories that it has visited."""
 
@@ -45,6 +48,7 @@ class _Walk:
         self.found = Found()
         self._seen: set[Path] = set()
         self._log_directories: dict[Path, LogDirectory] = {}
+        self._empty: list[Path] = []  # given directories
 
     def along(self, paths: Iterable[str | os.PathLike[str]]) -> Found:
         """Return the contents of the paths."""
@@ -64,6 +68,11 @@ class _Walk:
         for directory, wanted in files.items():
             if directory.resolve() not in self._seen:
                 self._add_files(directory, wanted)
+        for path in self._empty:
+            if found.partitions:
+                found.left_out.append(Problem(path, "is empty: a new log directory, or a disk that is not mounted"))
+            else:
+                found.problems.append(Problem(path, NO_LOG_DIRECTORY))
         found.partitions.sort(key=lambda partition: str(partition.directory))
         return found
 
@@ -73,13 +82,16 @@ class _Walk:
         listing = self._list(path, is_given=True)
         if listing is None:
             return
+        if not listing.files and set(listing.directories) <= {"lost+found"}:
+            self._empty.append(path)
+            return
         self._look(path, listing, DEPTH)
         if known or (len(self.found.partitions), len(self.found.problems)) != before[:2]:
             return
         if are_of_a_log_directory(listing.files, ()):
             self.found.left_out.append(Problem(path, "is a log directory without any partition"))
         else:
-            message = "is not a log directory: it contains no partition and no segment"
+            message = NO_LOG_DIRECTORY
             if more := self.found.left_out[before[2] :]:
                 message += f"; skipped in it: {counted(len(more), 'path')}, such as {more[0].path}, {more[0].message}"
             self.found.problems.append(Problem(path, message))

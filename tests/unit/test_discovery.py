@@ -76,10 +76,21 @@ def test_an_empty_log_directory_is_no_success(tmp_path):
     assert [each.message for each in result.left_out] == ["is a log directory without any partition"]
 
 
-def test_an_empty_disk_next_to_a_full_one_is_no_finding(tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / "meta.properties").touch()
-    assert verify_paths([tmp_path / "empty", GOLDEN / "untouched-0"]).exit_code == 0
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("meta.properties", "is a log directory without any partition"),
+        ("lost+found/", "is empty: a new log directory, or a disk that is not mounted"),
+        ("", "is empty: a new log directory, or a disk that is not mounted"),
+    ],
+)
+def test_an_empty_disk_next_to_a_full_one_is_no_finding(tmp_path, name, message):
+    disk = tmp_path / "empty"
+    (disk / name if name.endswith("/") else disk).mkdir(parents=True)
+    if name.endswith("s"):
+        (disk / name).touch()
+    result = verify_paths([disk, GOLDEN / "untouched-0"])
+    assert (result.exit_code, [each.message for each in result.left_out]) == (0, [message])
 
 
 def test_directories_are_no_files_of_a_partition(tmp_path):
