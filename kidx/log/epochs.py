@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_text import java_fields, java_lines
 from kidx.printable import counted, shortened
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 _VERSION: Final = 0
-_WHITE: Final = " \t\n\v\f\r"
-_SPACES: Final = re.compile(f"[{_WHITE}]+")
-_LINE_END: Final = re.compile("\r\n|\n|\r")
 _DIGITS: Final = re.compile(r"[+-]?\d{1,40}")
 
 
@@ -58,11 +56,9 @@ def stored_epochs(path: Path) -> list[EpochEntry]:
         InvalidArgumentError: an entry is not an ``int`` and a ``long``, or the number of entries is negative.
     """
     try:
-        lines = _LINE_END.split(read_text(path))
+        lines = java_lines(read_text(path))
     except FileNotFoundError:
         return []
-    if not lines[-1]:
-        lines.pop()
     if not lines:
         return []
     try:
@@ -84,7 +80,7 @@ def stored_epochs(path: Path) -> list[EpochEntry]:
 
 
 def _entry(line: str, number: int, path: Path) -> EpochEntry:
-    match _SPACES.split(line.rstrip(_WHITE)):
+    match java_fields(line):
         case epoch, start_offset:
             try:
                 return EpochEntry(_number(epoch, INT_MAX), _number(start_offset, LONG_MAX))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, parse_java
+from kidx.java_text import java_fields, java_lines
 from kidx.printable import shortened
 
 if TYPE_CHECKING:
@@ -55,11 +56,9 @@ class TopicIdFile:
             InvalidArgumentError: the second line's value is not a topic id.
         """
         try:
-            lines = re.split("\r\n|\n|\r", read_text(self.path, errors="replace"))
+            lines = java_lines(read_text(self.path, errors="replace"))
         except FileNotFoundError:
             return None
-        if not lines[-1]:
-            lines.pop()
         version = self._value(lines, 0)
         number = parse_java(version, INT_MAX)
         if number is None:
@@ -80,9 +79,7 @@ class TopicIdFile:
     def _value(self, lines: list[str], number: int) -> str:
         if number >= len(lines):
             raise MissingLineError(f"{self.path} has no line {number + 1} (NullPointerException)")
-        fields = _FIELDS.split(lines[number])
-        while fields and not fields[-1]:
-            fields.pop()
+        fields = java_fields(lines[number], _FIELDS)
         if len(fields) != 2:
             raise OSError(f"{self.path} has a line without a name and a value: {shortened(lines[number])}")
         return fields[1]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from pathlib import Path
-from typing import Final
 
 from kidx.discovery import META_PROPERTIES, PARTITION_METADATA
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, LONG_MAX, parse_java
+from kidx.java_text import java_fields, java_lines
 from kidx.log.topic_id import MissingLineError, TopicIdFile
 from kidx.printable import counted, shortened
-
-_WHITE: Final = re.compile(r"\s+", re.ASCII)
 
 
 class UnreadableError(Exception):
@@ -47,7 +44,7 @@ def offsets_of(path: Path) -> dict[tuple[str, int], int]:
         UnreadableError: a broker cannot read it.
     """
     try:
-        lines = read_text(path, errors="replace").splitlines()
+        lines = java_lines(read_text(path, errors="replace"))
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -66,7 +63,7 @@ def offsets_of(path: Path) -> dict[tuple[str, int], int]:
             raise UnreadableError(f"its version is {version}")
         found = {}
         for read, line in enumerate(lines[2:], 2):  # noqa: B007 -- for the error
-            topic, partition, offset = _WHITE.split(line)
+            topic, partition, offset = java_fields(line)
             found[topic, _number(partition, INT_MAX)] = _number(offset, LONG_MAX)
     except ValueError as error:
         raise UnreadableError(f"line {read + 1} is malformed: {shortened(lines[read])}") from error

@@ -89,13 +89,10 @@ def lost_partitions(
         recorded: partitions of the broker.
         aside: directories of partitions that the start renames.
     """
-    offsets: dict[tuple[str, int], Path] = {}
+    offsets = _checkpointed(directories)
     present: set[str] = set()
     ids: set[str] = set()
     for directory in directories:
-        for name in (RECOVERY_POINTS, HIGH_WATERMARKS):
-            with contextlib.suppress(UnreadableError):
-                offsets |= dict.fromkeys((key for key, end in offsets_of(directory / name).items() if end), directory)
         with contextlib.suppress(UnreadableError):
             ids.add((properties_of(directory) or {}).get("directory.id", ""))
         try:
@@ -109,13 +106,40 @@ def lost_partitions(
             continue
         place = offsets.get((each.topic, each.partition))
         if place is not None:
-            lost.append(_empty(place / each.name))
+            lost.append(_empty(place / each.name, "KRaft's metadata and a checkpoint have the partition"))
         elif each.directory_id not in ids:
             elsewhere.append(each)
     return lost, list(_remarks(directories, elsewhere))
 
 
-def _with_a_log(directory: Path, aside: Collection[Path]) -> Iterator[str]:
+def only_in_checkpoints(directories: Sequence[Path]) -> Iterator[PartitionStart]:
+    """Yield the partitions that a checkpoint has, and no log directory, of a broker whose metadata are not known.
+
+    The topic of a partition with a ``-delete`` directory was deleted. Without such a directory, a broker has removed
+    the partition from the checkpoints, too.
+    """
+    try:
+        present = {name for directory in directories for name in _with_a_log(directory)}
+        names = [parse_partition(path.name) for directory in directories for path in directory.iterdir()]
+    except OSError:
+        return
+    present |= {f"{each[0]}-{each[1]}" for each in names if each is not None and each[2] == DELETE}
+    for (topic, number), place in _checkpointed(directories).items():
+        if (name := f"{topic}-{number}") not in present and not is_of_metadata(name):
+            yield _empty(place / name, "a checkpoint has the partition, and its topic may still exist")
+
+
+def _checkpointed(directories: Iterable[Path]) -> dict[tuple[str, int], Path]:
+    """Return the log directory of each partition that has an offset in one of its checkpoints."""
+    offsets: dict[tuple[str, int], Path] = {}
+    for directory in directories:
+        for name in (RECOVERY_POINTS, HIGH_WATERMARKS):
+            with contextlib.suppress(UnreadableError):
+                offsets |= dict.fromkeys((key for key, end in offsets_of(directory / name).items() if end), directory)
+    return offsets
+
+
+def _with_a_log(directory: Path, aside: Collection[Path] = ()) -> Iterator[str]:
     """Yield the names of the partitions that have a segment in a log directory.
 
     Raises:
@@ -148,9 +172,9 @@ def dangling_links(directories: Sequence[Path], own: Iterable[Assignment]) -> It
                 yield path
 
 
-def _empty(path: Path) -> PartitionStart:
+def _empty(path: Path, but: str) -> PartitionStart:
     what = "there is no segment in it" if path.is_dir() else "there is no such directory"
-    reason = f"{what}, though KRaft's metadata and a checkpoint have the partition: it starts empty"
+    reason = f"{what}, though {but}: it starts empty"
     return PartitionStart(path, "empty", reason, remedy=LOST)
 
 

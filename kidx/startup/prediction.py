@@ -69,6 +69,7 @@ from kidx.startup.partitions import (
     inconsistent_ids,
     lost_partitions,
     made_elsewhere,
+    only_in_checkpoints,
     renamed_only,
     strays_after_cut,
 )
@@ -615,7 +616,9 @@ class _Broker:
         return {path for path in self.aside if (parse_partition(path.name) or ("", 0, ""))[2] == FUTURE}
 
     def _find_lost(self) -> None:
-        """Find the partitions that KRaft's metadata assign to the broker, but that no log directory has."""
+        """Find the partitions that KRaft's metadata or checkpoints have, but that no log directory has."""
+        if not (self.is_kraft and any(map(has_metadata_log, self.directories))):
+            self._replace({each.directory: each for each in only_in_checkpoints(self.directories)})
         if self.own:
             links = list(dangling_links(self.directories, self.own))
             for path in links:

@@ -494,9 +494,18 @@ def test_a_newer_version_of_partition_metadata_is_read_from_3_7(data, release, s
 def test_checkpoints_as_a_broker_reads_them(tmp_path):
     path = tmp_path / "checkpoint"
     assert offsets_of(path) == {}
-    for text, found in (("", {}), ("0\n", {}), ("0\n1\na  7\t9\n", {("a", 7): 9})):
-        path.write_text(text)
+    for text, found in (
+        ("", {}),
+        ("0\n", {}),
+        ("0\n1\na  7\t9\n", {("a", 7): 9}),
+        ("0\r\n1\ra 7 9 \t\r\n", {("a", 7): 9}),
+        ("0\n1\na\v7\f9", {("a", 7): 9}),
+    ):
+        path.write_bytes(text.encode())
         assert offsets_of(path) == found
+    path.write_text("0\n1\n a 7 9\n")
+    with pytest.raises(UnreadableError, match="line 3 is malformed"):
+        offsets_of(path)
     path.write_text("x\n")
     with pytest.raises(UnreadableError, match="line 1 is not a version"):
         offsets_of(path)

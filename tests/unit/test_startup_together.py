@@ -21,6 +21,7 @@ from startups import (
     start,
     stop_cleanly,
     write_metadata,
+    write_offsets,
 )
 
 from kidx.discovery import parse_partition
@@ -289,6 +290,27 @@ def test_with_zookeeper_a_partition_of_another_topic_is_not_served(early):
     (refused,) = start(*early, release="3.9.2").partitions
     assert (refused.directory, refused.outcome) == (early[1] / "orders-1", "refused")
     assert refused.reason.endswith("the broker does not serve the partition (InconsistentTopicIdException)")
+
+
+@pytest.mark.parametrize("kraft", [False, True])
+def test_a_partition_that_only_a_checkpoint_names_starts_empty_unless_its_topic_is_deleted(early, kraft):
+    for directory in early:
+        shutil.rmtree(directory / "__cluster_metadata-0", ignore_errors=True)
+        if not kraft:
+            (directory / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
+    path = early[1] / "orders-1"
+    write_offsets(early[1] / "recovery-point-offset-checkpoint", {1: 48})
+    release = RELEASE if kraft else "2.8.2"
+    assert start(*early, release=release).answer == "yes"
+    shutil.copytree(path, moved := early[0] / "orders-1")
+    shutil.rmtree(path)
+    assert start(*early, release=release).answer == "yes"  # moved by hand: it is recovered from its beginning on
+    deleted = moved.rename(f"{moved}.{'0' * 32}-delete")
+    assert start(*early, release=release).answer == "yes"
+    shutil.rmtree(deleted)
+    found = start(*early, release=release)
+    assert (found.answer, outcomes(found)) == ("no", {path: "empty"})
+    assert "its topic may still exist" in found.line
 
 
 @pytest.mark.parametrize("text", ["garbage", "", "version: 7\n", f"version: 0\ntopic_id: {OTHER_ID}"])
