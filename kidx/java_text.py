@@ -13,6 +13,10 @@ from typing import Final
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 _LINE_END: Final = re.compile("\r\n|\n|\r")
 _WHITE: Final = re.compile(r"\s+", re.ASCII)
+_BLANK: Final = " \t\f"
+_PROPERTY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.?))", re.DOTALL)
+_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
@@ -45,3 +49,24 @@ def java_fields(text: str, separator: re.Pattern[str] = _WHITE) -> list[str]:
     while len(fields) > 1 and not fields[-1]:
         fields.pop()
     return fields
+
+
+def java_properties(text: str) -> dict[str, str]:
+    """Return the entries of a properties file, as ``Properties.load`` does."""
+    found: dict[str, str] = {}
+    lines = iter(java_lines(text))
+    for line in lines:
+        entry = line.lstrip(_BLANK)
+        if not entry or entry[0] in "#!":
+            continue
+        while (len(entry) - len(entry.rstrip("\\"))) % 2:  # goes on in the next line
+            entry = entry[:-1] + next(lines, "").lstrip(_BLANK)
+        if (parts := _PROPERTY.fullmatch(entry)) is not None:
+            key, value = (_ESCAPE.sub(_unescaped, part) for part in parts.groups())
+            found[key] = value
+    return found
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    code, character = escape.groups()
+    return chr(int(code, 16)) if code else _ESCAPED.get(character, character)

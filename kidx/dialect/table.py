@@ -210,6 +210,10 @@ class Dialect:
     settles_copies = log.flag(">=3.7.1", "",
         "A broker of KRaft renames strays while it loads its logs, and then replaces partitions with the copies "
         "that an interrupted move left (KAFKA-16082).")
+    compares_all_properties = log.flag("2.8.0..3.6.2", "",
+        "All entries of meta.properties have to be the same in all log directories, and not the ids alone.")
+    knows_strays = log.flag(">=3.6.0", "",
+        "The name of a directory may end with -stray. Earlier brokers do not start with such a directory.")
     has_directory_ids = log.flag(">=3.7.0", "",
         "Each log directory has an id, and a broker with two equal ids does not start. Without ids, a broker of KRaft "
         "makes the partitions of a log directory that goes offline in another directory, empty (KIP-858).")

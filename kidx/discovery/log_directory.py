@@ -100,7 +100,7 @@ def partition_in(
             frozenset(present[base]),
             is_last=following[base] is None,
             next_base_offset=following[base],
-            clean=log_directory.clean,
+            clean=log_directory.clean and topic != METADATA_TOPIC,
         )
         for base in bases
         if wanted is None or base in wanted

@@ -21,7 +21,8 @@ class Segment:
         existing: suffixes of the files that exist: ``.log``, ``.index``, ``.timeindex``, ``.txnindex``.
         is_last: True if no later segment exists, so that the broker may be writing to this one.
         next_base_offset: base offset of the next segment; None for the last one.
-        clean: True if the broker of the log directory shut down cleanly, so that nothing is being written.
+        clean: True if the broker of the log directory shut down cleanly, so that nothing is being written, and the next
+            start loads the segment as it is; KRaft's own log is recovered after every stop.
         mark: last suffix of each file: ``.swap`` for a result of compaction that replaces other segments.
     """
 

@@ -9,7 +9,7 @@ from kidx.discovery import META_PROPERTIES, PARTITION_METADATA
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, LONG_MAX, parse_java
-from kidx.java_text import java_fields, java_lines
+from kidx.java_text import java_fields, java_lines, java_properties
 from kidx.log.topic_id import MissingLineError, TopicIdFile
 from kidx.printable import counted, shortened
 
@@ -102,15 +102,4 @@ def properties_of(log_directory: Path) -> dict[str, str] | None:
         return None
     except OSError as error:
         raise UnreadableError(error.strerror or str(error)) from error
-    return properties_in(text)
-
-
-def properties_in(text: str) -> dict[str, str]:
-    """Return the entries of a Java properties file, each on one line."""
-    found = {}
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped and not stripped.startswith(("#", "!")):
-            key, _, value = stripped.partition("=")
-            found[key.strip()] = value.strip()
-    return found
+    return java_properties(text)

@@ -75,7 +75,11 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     ids: dict[str, Counter[str]] = {key: Counter() for key in _SHARED}
     known: dict[Path, dict[str, str]] = {}
     is_kraft = runs_kraft(directories)
+    different = _different(directories) if dialect.compares_all_properties else {}
+    fatal += different.values()
     for directory in directories:
+        if directory in different:
+            continue
         path = directory / META_PROPERTIES
         try:
             properties = properties_of(directory)
@@ -105,6 +109,25 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     if len(missing) == len(directories):
         missing = [each for each in missing if _is_of_kraft(each.path.parent)]
     return fatal + missing, offline
+
+
+def _different(directories: Iterable[Path]) -> dict[Path, Remark]:
+    """Return remarks about files with other entries than most log directories have, by log directory."""
+    found: dict[Path, frozenset[tuple[str, str]]] = {}
+    for directory in directories:
+        with contextlib.suppress(UnreadableError):
+            if (properties := properties_of(directory)) is not None:
+                found[directory] = frozenset(properties.items())
+    usual = max(found.values(), key=list(found.values()).count, default=frozenset())
+    return {
+        directory: Remark(
+            directory / META_PROPERTIES,
+            f"its {shortened(min(entries ^ usual)[0])} is not the same as in another log directory",
+            OTHER_BROKER,
+        )
+        for directory, entries in found.items()
+        if entries != usual
+    }
 
 
 def _without_ids(path: Path, version: str, properties: Mapping[str, str], *, is_kraft: bool) -> Remark | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from kidx.discovery import METADATA_TOPIC, parse_partition
+from kidx.discovery import METADATA_TOPIC, STRAY, parse_partition
 from kidx.java_numbers import LONG_MAX, parse_java
 from kidx.remote.entry import DIRECTORY
 
@@ -32,6 +32,12 @@ def _begins_with_an_offset(name: str) -> bool:
 def is_partition_name(name: str) -> bool:
     """Return True if a broker accepts the name of a partition directory. Any other name prevents its start."""
     return parse_partition(name) is not None
+
+
+def is_unknown(name: str, dialect: Dialect) -> bool:
+    """Return True for the name of a directory that prevents the start of a release."""
+    parsed = parse_partition(name)
+    return parsed is None or (parsed[2] == STRAY and not dialect.knows_strays)
 
 
 def is_ignored(name: str, dialect: Dialect) -> bool:

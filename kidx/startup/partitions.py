@@ -34,6 +34,7 @@ from kidx.startup.remedies import (
     ELSEWHERE,
     LOST,
     METADATA_CUT,
+    MOVE_OUT,
     OTHER_TOPIC,
     REPAIR_FIRST,
     TAKEN_ID,
@@ -214,6 +215,7 @@ class Strays:
         are_complete: True if KRaft's metadata were read, so that a topic that they lack does not exist.
         come_first: True if the release finds strays before it serves partitions, as from 3.7 on.
         not_served: effect of another topic id on a partition that the release serves first.
+        renames_copies: True if the release renames a -future directory that is a stray, and not its partition.
     """
 
     def __init__(
@@ -225,9 +227,10 @@ class Strays:
         are_complete: bool = False,
         come_first: bool = True,
         not_served: str = NOT_SERVED,
+        renames_copies: bool = True,
     ) -> None:
         self._ids, self._cluster, self._node, self._are_complete = ids, cluster, node, are_complete
-        self._come_first, self._not_served = come_first, not_served
+        self._come_first, self._not_served, self._renames_copies = come_first, not_served, renames_copies
         self._names = {topic_id: name for name, topic_id in cluster.ids.items()}
         self._usual: dict[str, Counter[str]] = defaultdict(Counter)
         for path, topic_id in ids.items():
@@ -242,15 +245,34 @@ class Strays:
             if parsed is None or parsed[2] in {DELETE, STRAY} or is_of_metadata(path.name):
                 continue
             if not self._come_first:
-                if topic_id is not None and (served := self._served_first(path, parsed[0], parsed[1], topic_id)):
-                    yield served
+                served = topic_id and self._served_first(path, parsed[0], parsed[1], topic_id)
+                if served:
+                    yield self._deleted_with(served) if parsed[2] == FUTURE else served
                 continue
             stray = self._stray(path, parsed[0], parsed[1], topic_id)
             if stray is not None and parsed[2] == FUTURE and stray.outcome == "stray":
-                cause = stray.reason.removesuffix(f": {BECOMES_STRAY}")
-                stray = PartitionStart(path, "renamed", f"{cause}: the start renames this copy to …-stray")
+                stray = self._copy(stray, f"{parsed[0]}-{parsed[1]}")
             if stray is not None:
                 yield stray
+
+    def _deleted_with(self, copy: PartitionStart) -> PartitionStart:
+        """Return what becomes of a partition whose copy is a stray before 3.7: the broker deletes both."""
+        if copy.outcome not in {"stray", "refused"} or not self._are_deleted:
+            return copy
+        name = shell_word(copy.path.name.partition(".")[0])
+        cause = copy.reason.partition(": ")[0]
+        reason = f"{cause}: the broker deletes this copy, and {name} with it, which starts empty"
+        return PartitionStart(copy.path, "stray", reason, remedy=MOVE_OUT)
+
+    def _copy(self, copy: PartitionStart, name: str) -> PartitionStart:
+        """Return what becomes of a copy with the topic id of another topic, or of its partition in its place."""
+        cause = copy.reason.removesuffix(f": {BECOMES_STRAY}")
+        current = next((path for path in self._ids if path.name == name), None)
+        if self._renames_copies or current is None:
+            return PartitionStart(copy.path, "renamed", f"{cause}: the start renames this copy to …-stray")
+        reason = f"its copy is no copy of it, {cause}: this release renames {shell_word(name)} to …-stray in its place"
+        remedy = f"move {shell_word(copy.path)} out of the log directory"
+        return PartitionStart(current, "stray", f"{reason}, and the partition starts empty", remedy=remedy)
 
     def _stray(self, path: Path, topic: str, number: int, topic_id: str | None) -> PartitionStart | None:
         """Return what becomes of a directory; None if its topic id is right."""
@@ -426,6 +448,7 @@ class Copies:
         aside: directories that the start renames while it loads logs.
         limits: function that returns the start and the end of the log in a directory.
         are_settled: True if the release replaces partitions with their copies when it starts.
+        are_filled: True if the release goes on to fill a copy next to its partition.
     """
 
     def __init__(
@@ -436,9 +459,11 @@ class Copies:
         limits: Callable[[Path], Limits],
         *,
         are_settled: bool,
+        are_filled: bool,
     ) -> None:
-        self._assigned, self._limits, self._are_settled = assigned, limits, are_settled
-        self._aside = set(aside) if are_settled else set()
+        self._assigned, self._limits, self._are_settled, self._are_filled = assigned, limits, are_settled, are_filled
+        self._strays = set(aside)
+        self._aside = self._strays if are_settled else set()
         self._places: dict[tuple[str, int], dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
         self._ids: dict[Path, str] = {}
         self._counts: dict[Path, int] = {}  # number of logs in each log directory
@@ -464,7 +489,7 @@ class Copies:
             for first, *others in duplicates:
                 what = f"{name}, being moved," if first in future else name
                 found.fatal.append(Remark(first, f"{what} lies in {', '.join(map(shell_word, others))}, too", TWICE))
-            if future and not duplicates:
+            if future and not duplicates and self._strays.isdisjoint([*current, *future]):
                 self._settle(future[0], current[0] if current else None, (topic, number), found)
         return found
 
@@ -485,6 +510,10 @@ class Copies:
                 why = f"the start makes an empty {name} next to it, and cannot rename it to that name"
                 found.offline.setdefault(future.parent, Remark(future, f"{why} (DirectoryNotEmptyException)", remedy))
             found.partitions.append(self._lost(future, None, reason, remedy))
+        elif current.parent == future.parent and self._are_filled:
+            why = f"it is next to {name}: the broker fills it, and cannot rename it to {name} at the end"
+            remedy = MOVE_OUT
+            found.offline.setdefault(future.parent, Remark(future, f"{why} (DirectoryNotEmptyException)", remedy))
         elif current.parent == future.parent:
             if self._are_settled and assigned and current.parent in self._ids:
                 reason = (
@@ -497,7 +526,7 @@ class Copies:
                     f"it is next to {name}: this start leaves it, and no later one succeeds once KRaft's metadata "
                     "assign the partition to this log directory"
                 )
-            found.remarks.append(Remark(future, reason, "move it out of the log directory"))
+            found.remarks.append(Remark(future, reason, MOVE_OUT))
         else:
             reason = (
                 f"it is cut to the end of {shell_word(current)}, from which the start continues to move {name}: later "

@@ -52,11 +52,11 @@ from kidx.startup.directories import (
     without_directory_ids,
 )
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, torn, with_misplaced
-from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
+from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, is_empty, node_of, runs_kraft
 from kidx.startup.names import (
     METADATA_LOG,
     is_ignored,
-    is_partition_name,
+    is_unknown,
     is_unusual,
     unparsed_name,
 )
@@ -76,9 +76,12 @@ from kidx.startup.partitions import (
 from kidx.startup.readable import LoggedRecords
 from kidx.startup.remedies import (
     ALREADY_LOST,
+    EMPTY_DIRECTORY,
+    EMPTY_DIRECTORY_REMEDY,
     METADATA_CUT,
     METADATA_ELSEWHERE,
     METADATA_MISSING,
+    MOVE_OUT,
     NO_TARGET,
     OWN_LOG,
     RENAMED,
@@ -150,6 +153,7 @@ def predict(
     changed = (each for broker in brokers for each in broker.changed)
     aside = {path for broker in brokers for path in broker.aside}
     rebuilt = faulty & {path for broker in brokers for path in broker.rewritten}
+    empty = tuple(path for path in given if directories and path not in directories and is_empty(path))
     return Start(
         dialect.release,
         tuple(directories),
@@ -160,7 +164,11 @@ def predict(
         tuple(sorted(with_misplaced(changed, result), key=lambda each: str(each.directory))),
         len(faulty - rebuilt),
         rebuilt=frozenset(rebuilt),
-        missing=tuple(each for broker in brokers for each in broker.missing),
+        missing=(
+            *(each for broker in brokers for each in broker.missing),
+            *(Remark(path, EMPTY_DIRECTORY, EMPTY_DIRECTORY_REMEDY) for path in empty),
+        ),
+        empty=empty,
         clean=clean,
         mixed=tuple(path for broker in brokers for path in broker.mixed),
         doubted=doubted(result, clean),
@@ -313,10 +321,12 @@ class _Broker:
             self.fatal += check_cache(path, self.dialect)
             if is_ignored(path.name, self.dialect):
                 continue
-            if not is_partition_name(path.name):
+            if path.name == CLEAN_SHUTDOWN and not names_in(path):
+                continue  # the broker deletes it like the file
+            if is_unknown(path.name, self.dialect):
                 if is_marked:
                     has_segments = any(map(parse_segment_file, names_in(path)))
-                    remedy = RENAMED if has_segments else ""
+                    remedy = RENAMED if has_segments else MOVE_OUT
                     self.fatal.append(Remark(path, "a directory that is not named like a partition", remedy))
                 continue
             self._check_partition(path, offsets)
@@ -405,6 +415,10 @@ class _Broker:
         self.partitions.append(PartitionStart(path, "kept", "", *limits, (change,), ends=ends))
 
     def _reads_epochs(self, path: Path) -> bool:
+        new = path / f"{EPOCHS}.tmp"
+        if new.is_dir():
+            self._note(new, f"it is a directory, in whose place the broker writes a new {EPOCHS}", fatal=False)
+            return False
         try:
             entries = stored_epochs(path / EPOCHS)
         except InvalidArgumentError as error:
@@ -570,9 +584,15 @@ class _Broker:
             known = self.cluster.topics or self.cluster.removed or not self.cluster.makes_topics
             is_complete = bool(known) and any(map(has_metadata_log, self.directories))
             come_first = self.dialect.strays_come_first
-            strays = Strays(self.ids, self.cluster, self.node, are_complete=is_complete, come_first=come_first)
-            some = strays.find()
-            found = {each.directory: each for each in some}
+            strays = Strays(
+                self.ids,
+                self.cluster,
+                self.node,
+                are_complete=is_complete,
+                come_first=come_first,
+                renames_copies=self.dialect.settles_copies,
+            )
+            found = {each.directory: each for each in strays.find()}
             if self.metadata_end is not None:
                 after = read_metadata(self.directories, self.metadata_end).ids
                 cut = strays_after_cut(self.ids, self.cluster.ids, after, come_first=come_first)
@@ -583,7 +603,8 @@ class _Broker:
             self._replace({each.directory: each for each in inconsistent_ids(self.ids)})
         assigned = {(each.topic, each.partition): each.directory_id for each in self.own}
         settles = self.is_kraft and self.dialect.settles_copies
-        copies = Copies(self.managed, assigned, self.aside, self._limits, are_settled=settles)
+        fills = not self.dialect.has_directory_ids
+        copies = Copies(self.managed, assigned, self.aside, self._limits, are_settled=settles, are_filled=fills)
         try:
             settled = copies.settle()
         except Exception as error:  # noqa: BLE001 -- as in _run

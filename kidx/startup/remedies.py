@@ -26,7 +26,12 @@ LOST: Final = (
     "renamed. Where another broker leads the partition, this one copies it from there; if this one becomes the leader, "
     "the others truncate their logs"
 )
+MOVE_OUT: Final = "move it out of the log directory"
 ELSEWHERE: Final = "name all log directories of the broker; see whether one of its disks is not mounted"
+EMPTY_DIRECTORY: Final = (
+    "it is empty: the broker takes it for a new log directory, and the partitions that were in it start empty"
+)
+EMPTY_DIRECTORY_REMEDY: Final = "see whether its disk is not mounted"
 EMPTY_DISK: Final = (
     "see whether its disk is not mounted. A new disk is formatted with kafka-storage.sh format --ignore-formatted, and "
     "the partitions that were on the old one start empty"
@@ -139,7 +144,7 @@ def remedy_of(path: Path) -> str:
         )
     if unparsed_name([name]) is not None:
         return "move it out of the partition's directory"
-    return "move it out of the log directory" if path.is_dir() and not is_partition_name(name) else ""
+    return MOVE_OUT if path.is_dir() and not is_partition_name(name) else ""
 
 
 def topic_id_remedy(topic: str, topic_id: str | None) -> str:

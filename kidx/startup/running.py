@@ -31,7 +31,7 @@ from kidx.records import build_batch
 from kidx.records.record import NO_TIMESTAMP
 from kidx.repair import FROM_A_REPLICA
 from kidx.repair.plan import TRANSACTIONS
-from kidx.scan.blocks import LogBlocks
+from kidx.scan.blocks import LogBlocks, hidden_batches
 from kidx.segment import file_name
 from kidx.startup.answers import Later
 from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out, rename, tried_in_vain
@@ -98,19 +98,29 @@ class LogFiles:
 
 
 class Expired(NamedTuple):
-    """Segment that retention deletes only because its age is read from a wrong place.
+    """Segment that retention deletes only because its age is read from a wrong place, or the log seems too large.
 
     Attributes:
         log: path of the ``.log``.
         records: number of its readable records.
         largest: largest timestamp as the started log has it.
         actual: largest timestamp of its batches.
+        rule: rule of retention that deletes it.
     """
 
     log: Path
     records: int
     largest: int
     actual: int
+    rule: Rule
+
+
+class Surplus(NamedTuple):
+    """Bytes at the end of a log file in which there is no batch, and that count for retention by size."""
+
+    log: Path
+    end: int  # position of the first of them
+    size: int  # number of bytes of the file
 
 
 class Unread(NamedTuple):
@@ -146,6 +156,7 @@ class Ran:
         end: log end offset after loading; None if the log cannot be loaded.
         pieces: segments after loading.
         expired: segments that retention deletes without a right reason.
+        surplus: bytes after loading in which there is no batch.
         unread: first appends that nobody can read; None if they are readable.
         indexes: index files that the start makes wrong.
     """
@@ -153,6 +164,7 @@ class Ran:
     end: int | None = None
     pieces: tuple[Piece, ...] = ()
     expired: tuple[Expired, ...] = ()
+    surplus: tuple[Surplus, ...] = ()
     unread: Unread | None = None
     indexes: tuple[WrongIndex, ...] = ()
 
@@ -178,6 +190,11 @@ def run(log_files: LogFiles) -> Ran:
                 for segment in _segments(log)
                 if segment.log.source is not None
             )
+            surplus = tuple(
+                Surplus(log_files.path_of(segment.log.source), end, segment.size)
+                for segment in _segments(log)
+                if segment.log.source is not None and (end := _whole_size(segment)) < segment.size
+            )
             expired = _expire(log)
         if expired:
             expired = [each._replace(log=log_files.path_of(each.log)) for each in _without_reason(expired, log_files)]
@@ -190,7 +207,7 @@ def run(log_files: LogFiles) -> Ran:
         return Ran()
     if unread is not None:
         unread = unread._replace(log=log_files.path_of(unread.log))
-    return Ran(end, pieces, tuple(expired), unread, wrong)
+    return Ran(end, pieces, tuple(expired), surplus, unread, wrong)
 
 
 def _segments(log: ViewedLog) -> Iterator[ViewedSegment]:
@@ -201,15 +218,26 @@ def _segments(log: ViewedLog) -> Iterator[ViewedSegment]:
 
 
 def _expire(log: ViewedLog) -> list[Expired]:
-    """Apply retention, and return the segments with records that it deletes by their age."""
+    """Apply retention, and return the segments with records that it deletes by their age, or by the size of the log."""
     deleted: dict[Rule, list[ViewedSegment]] = {}
     with contextlib.suppress(KidxError, OSError):  # the broker logs such an error, and tries again minutes later
         deleted = log.expire()
     return [
-        Expired(segment.log.source, records, segment.largest_timestamp, _actual(segment))
-        for segment in deleted.get("time", [])
-        if segment.log.source is not None and (records := records_in(segment.log.source, segment.size))
+        Expired(segment.log.source, records, segment.largest_timestamp, _actual(segment), rule)
+        for rule, segments in deleted.items()
+        for segment in segments
+        if rule != "start"
+        and segment.log.source is not None
+        and (records := records_in(segment.log.source, segment.size))
     ]
+
+
+def _whole_size(segment: ViewedSegment) -> int:
+    """Return the size of a segment's log without bytes at its end in which there is no batch."""
+    source, size = segment.log.source, segment.size
+    if source is None or (end := _end_of(source, size)) == size or hidden_batches(source, end):
+        return size
+    return end
 
 
 def _actual(segment: ViewedSegment) -> int:
@@ -223,10 +251,14 @@ def _actual(segment: ViewedSegment) -> int:
 
 
 def _without_reason(expired: list[Expired], log_files: LogFiles) -> list[Expired]:
-    """Return the segments that retention does not delete if the time indexes have the timestamps of the batches."""
+    """Return the segments that retention does not delete if the time indexes have the timestamps of the batches.
+
+    Neither have the logs bytes after their last batches then.
+    """
     actual = {each.log: each.actual for each in expired}
     with log_files.loaded() as log:
         for segment in _segments(log):
+            segment.log.truncate_to(_whole_size(segment))
             if segment.log.source in actual:
                 segment.time_index.reset()
                 segment.maximum.set(TimestampOffset(actual[segment.log.source], segment.base_offset))
@@ -422,15 +454,28 @@ def _expired(
     names = ", ".join(log.name for log in logs[:_NAMED]) + (
         f" and {len(logs) - _NAMED} more" if len(logs) > _NAMED else ""
     )
-    limit = f"retention.ms={settings.config.retention_ms} ({settings.source_of('retention.ms')})"
-    reason = (
+    what = (
         f"minutes after the start, retention deletes {counted(len(logs), 'segment')} with "
-        f"{counted(records, 'readable record')}, {names}: the broker takes {first.largest} for the largest timestamp "
-        f"of {first.log.name}, which is {first.actual}, and so {limit} seems to be over"
+        f"{counted(records, 'readable record')}, {names}"
     )
-    if all(_TIMES in repairable.get(log, ()) for log in logs):
-        remedy = f"{repair} before the start rebuilds the time indexes: with them, retention keeps these records"
+    remedy = ""
+    if first.rule == "time":
+        limit = f"retention.ms={settings.config.retention_ms} ({settings.source_of('retention.ms')})"
+        reason = (
+            f"{what}: the broker takes {first.largest} for the largest timestamp of {first.log.name}, which is "
+            f"{first.actual}, and so {limit} seems to be over"
+        )
+        if all(_TIMES in repairable.get(log, ()) for log in logs):
+            remedy = f"{repair} before the start rebuilds the time indexes: with them, retention keeps these records"
     else:
+        limit = f"retention.bytes={settings.config.retention_bytes} ({settings.source_of('retention.bytes')})"
+        left = sum(each.size - each.end for each in ran.surplus)
+        reason = f"{what}: {counted(left, 'byte')} of the log are in no batch, and with them it exceeds {limit}"
+        changes = [cut(each.log, each.end) for each in ran.surplus]
+        after, has_all = _after_changes(log_files, ran, *changes)
+        if changes and has_all and not after.expired:
+            remedy = f"before the start, cut these bytes: {' && '.join(change.command for change in changes)}"
+    if not remedy:
         copies = ", ".join(map(shell_word, logs))
         remedy = f"do not start the broker before these are copied out of the log directories: {copies}"
     return Later(log_files.directory, "retention", reason, counted(records, "readable record"), remedy, logs, records)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kidx.errors import ToolError
 from kidx.files import read_text
+from kidx.java_text import java_properties
 from kidx.log import LogConfig
 from kidx.printable import shell_word, shortened
-from kidx.startup.checkpoints import properties_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,7 +139,7 @@ def read_properties(path: Path) -> dict[str, str]:
         ToolError: the file cannot be read, or one of the settings that matter is not a number.
     """
     try:
-        found = properties_in(read_text(path))
+        found = {name: value.strip() for name, value in java_properties(read_text(path)).items()}
     except (OSError, ValueError) as error:
         raise ToolError(f"cannot read {shell_word(path)}: {getattr(error, 'strerror', None) or error}") from error
     for units in _NUMBERS.values():

@@ -40,6 +40,7 @@ class Start:
         lost: partitions that have already lost records, according to checkpoints.
         is_default: True if the release was not given.
         without_metadata: True if a broker runs KRaft, and no log directory has KRaft's own log.
+        empty: given directories that are empty, which a broker with ZooKeeper takes for new log directories.
         later: harm that the broker does after it has loaded its logs.
         is_configured: True if the broker's ``server.properties`` was given.
         omitted: descriptions of effects after loading that were not evaluated.
@@ -63,6 +64,7 @@ class Start:
     lost: tuple[Remark, ...] = ()
     is_default: bool = False
     without_metadata: bool = False
+    empty: tuple[Path, ...] = ()
     later: tuple[Later, ...] = ()
     is_configured: bool = False
     omitted: tuple[str, ...] = ()
@@ -153,7 +155,11 @@ class Start:
 
 def _line(start: Start) -> str:
     """Return answer and reason in one line."""
-    condition = ", if KRaft's own log is elsewhere" if start.without_metadata and start.answer.startswith("yes") else ""
+    conditions = []
+    if start.answer.startswith("yes"):
+        conditions += ["KRaft's own log is elsewhere"] if start.without_metadata else []
+        conditions += [f"{_some(map(shell_word, start.empty))} had no partition"] if start.empty else []
+    condition = f", if {' and '.join(conditions)}" if conditions else ""
     return f"may I start the broker? {_answered(start)}{condition}"
 
 

@@ -307,6 +307,18 @@ def test_an_epoch_that_is_no_number_ends_the_broker(data, release):
     assert (list(found.offline), [each.path.name for each in found.fatal]) == ([], ["leader-epoch-checkpoint"])
 
 
+def test_a_directory_in_the_place_of_new_epochs_costs_the_log_directory(data):
+    new = data / "orders-0" / "leader-epoch-checkpoint.tmp"
+    new.write_text("garbage")
+    assert start(data).answer == "yes"
+    new.unlink()
+    new.mkdir()
+    found = start(data)
+    assert [why.path for why in found.offline.values()] == [new]
+    assert "  move it out of the log directory" in found.lines()
+    assert [each.path for each in start(data, release="2.8.2").fatal] == [new]
+
+
 @pytest.mark.parametrize("release", ["2.7.2", "2.8.2", RELEASE])
 @pytest.mark.parametrize("entry", ["0 -5", "-3 0"])
 def test_a_negative_epoch_or_offset_ends_the_broker_in_each_release_that_checks_them(data, entry, release):

@@ -274,6 +274,34 @@ def test_appends_behind_bytes_that_nobody_can_pass_are_harm_and_the_command_prev
     assert (found.later, found.of("cut")) == ((), [])
 
 
+@pytest.mark.parametrize("base", [12, 36])
+def test_bytes_in_no_batch_make_a_log_too_large_for_retention_and_the_command_prevents_it(data, tmp_path, base):
+    size = sum(path.stat().st_size for path in (data / "orders-0").glob("*.log"))
+    write_metadata(data, tmp_path, config_record(2, "orders", "retention.bytes", str(size + 100)))
+    assert started(data, now=EPOCH_MS + 7 * HOUR_MS).later == ()
+    behind((48).to_bytes(8, "big") + (10**6).to_bytes(4, "big") + b"\0\0\0\0\2" + b"x" * 9000)(
+        data / "orders-0" / log(base)
+    )
+    found = started(data, now=EPOCH_MS + 7 * HOUR_MS)
+    harm = found.later[0]
+    assert (found.answer, harm.effect, harm.records > 0) == ("no", "retention", True)
+    assert (
+        f"9,017 bytes of the log are in no batch, and with them it exceeds retention.bytes={size + 100}" in harm.reason
+    )
+    subprocess.run(["sh", "-c", harm.remedy.partition(": ")[2]], check=True)
+    assert started(data, now=EPOCH_MS + 7 * HOUR_MS).later == ()
+
+
+def test_segments_after_a_batch_that_ends_reading_count_for_retention_by_size(data, tmp_path):
+    size = sum(path.stat().st_size for path in (data / "orders-0").glob("*.log"))
+    write_metadata(data, tmp_path, config_record(2, "orders", "retention.bytes", str(size - 3000)))
+    path = data / "orders-0" / log(12)
+    content = bytearray(path.read_bytes())
+    content[8:12] = (10**6).to_bytes(4, "big")  # of the first batch: the others are hidden, and still records
+    path.write_bytes(content)
+    assert all(each.effect != "retention" for each in started(data, now=EPOCH_MS + 7 * HOUR_MS).later)
+
+
 def test_after_a_kill_the_recovery_cuts_the_tail(data):
     torn(data / "orders-0" / log(36))
     (data / ".kafka_cleanshutdown").unlink()

@@ -281,15 +281,56 @@ def test_before_3_7_a_partition_that_is_a_link_to_nothing_is_made_elsewhere(earl
 
 
 def test_with_zookeeper_a_partition_of_another_topic_is_not_served(early):
-    for directory in early:
-        shutil.rmtree(directory / "__cluster_metadata-0", ignore_errors=True)
-        (directory / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
+    of_zookeeper(early)
     shutil.copytree(early[0] / "orders-0", early[0] / "orders-2")
     give_id(early[1] / "orders-1", OTHER_ID)
     assert start(*early, release="2.8.2").partitions == ()
     (refused,) = start(*early, release="3.9.2").partitions
     assert (refused.directory, refused.outcome) == (early[1] / "orders-1", "refused")
     assert refused.reason.endswith("the broker does not serve the partition (InconsistentTopicIdException)")
+
+
+def of_zookeeper(directories):
+    for directory in directories:
+        shutil.rmtree(directory / "__cluster_metadata-0", ignore_errors=True)
+        (directory / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
+
+
+def test_with_zookeeper_an_empty_log_directory_is_a_condition(early, tmp_path):
+    of_zookeeper(early)
+    empty = tmp_path / "empty"
+    (empty / "lost+found").mkdir(parents=True)
+    found = start(*early, empty, release="2.8.2")
+    assert found.line == f"may I start the broker? yes, if {empty} had no partition"
+    assert any(f"{empty}: it is empty: the broker takes it for a new log directory" in line for line in found.lines())
+
+
+def test_a_stray_prevents_the_start_of_brokers_that_do_not_know_the_name(early):
+    of_zookeeper(early)
+    stray = early[0] / f"orders-7.{'0' * 32}-stray"
+    shutil.copytree(early[0] / "orders-0", stray)
+    assert start(*early, release="3.6.2").answer == "yes"
+    assert [each.path for each in start(*early, release="3.5.2").fatal] == [stray]
+
+
+def test_up_to_3_6_all_properties_of_log_directories_are_compared(early):
+    properties = early[1] / "meta.properties"
+    properties.write_text("\r\n".join(reversed(PROPERTIES.split())))
+    assert start(*early, release=BEFORE).answer == "yes"
+    properties.write_text(f"{PROPERTIES}color: red\n")
+    assert start(*early, release="3.7.0").answer == start(*early, release="2.7.2").answer == "yes"
+    (fatal,) = start(*early, release=BEFORE).fatal
+    assert fatal.reason == "its 'color' is not the same as in another log directory"
+
+
+def test_a_directory_as_the_mark_of_a_clean_stop_is_one(early):
+    for directory in early:
+        (directory / ".kafka_cleanshutdown").unlink()
+        (directory / ".kafka_cleanshutdown").mkdir()
+    found = start(*early, release=BEFORE)
+    assert (found.answer, set(found.clean.values())) == ("yes", {True})
+    (early[0] / ".kafka_cleanshutdown" / "x").touch()
+    assert start(*early, release=BEFORE).answer == "no"
 
 
 @pytest.mark.parametrize("kraft", [False, True])
@@ -335,6 +376,34 @@ def test_a_copy_whose_partition_is_made_next_to_it_takes_its_log_directory_offli
     assert "cannot rename it to that name (DirectoryNotEmptyException)" in found.line
     assert f"  mv {copy} {other / 'orders-1'}" in found.lines()
     assert not outcomes(found).get(other / "orders-1"), "its partition was served, and is not made elsewhere"
+
+
+def test_before_3_7_a_copy_beside_its_partition_is_filled_and_takes_the_log_directory_offline(early):
+    data, _ = early
+    shutil.copytree(data / "orders-0", data / FUTURE)
+    assert start(*early, release="3.7.0").answer == "yes"
+    found = start(*early, release=BEFORE)
+    assert (found.answer, [why.path for why in found.offline.values()]) == ("no", [data / FUTURE])
+    of_zookeeper(early)
+    assert list(start(*early, release="2.8.2").offline) == [data]
+    assert start(*early, release="3.9.2").answer == "yes"
+
+
+@pytest.mark.parametrize("records", [24, 48])
+def test_before_3_7_1_a_copy_of_another_topic_costs_its_partition(early, records):
+    data, other = early
+    copy = other / FUTURE
+    shutil.copytree(data / "orders-0", copy)
+    give_id(copy, OTHER_ID)
+    shorten(data / "orders-0", *(range(records, 48, 12)))
+    found = start(*early, release=BEFORE)
+    assert outcomes(found)[copy] == "stray"
+    assert "the broker deletes this copy, and orders-0 with it, which starts empty" in found.line
+    found = start(*early, release="3.7.0")
+    assert outcomes(found) == {data / "orders-0": "stray"}
+    assert "this release renames orders-0 to …-stray in its place" in found.line
+    found = start(*early, release="3.7.1")
+    assert (found.answer == "no", outcomes(found)[copy]) == (False, "renamed")
 
 
 def test_before_3_2_1_a_log_whose_topic_id_cannot_be_read_ends_the_broker(early):

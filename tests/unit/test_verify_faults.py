@@ -367,6 +367,9 @@ def test_zeros_at_the_end_of_an_index_after_a_clean_shutdown_are_a_fault(disk):
     index = max((disk / ONE).glob("*.timeindex"))
     grow(index, 120)
     assert bad_files(verify_paths([disk])) == {str(index)}
+    (disk / ONE).rename(disk / "__cluster_metadata-0")  # which every start recovers
+    (disk / "__cluster_metadata-0" / "partition.metadata").unlink(missing_ok=True)
+    assert not bad_files(verify_paths([disk]))
 
 
 def test_indexes_of_another_segment_are_found(disk):
