@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +67,8 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     """Return the faults of ``meta.properties`` that prevent the start, and those that take a log directory offline.
 
     ``MetaPropertiesEnsemble`` (from 3.7) requires a node id, and the same ids in all log directories. A missing file is
-    a fault if another log directory has it; if none has it, the directories are copies of partitions.
+    a fault of a broker with KRaft if another log directory has it; if none has it, the directories are copies of
+    partitions. A broker with ZooKeeper writes the file.
     """
     fatal: list[Remark] = []
     missing: list[Remark] = []
@@ -75,11 +76,9 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     ids: dict[str, Counter[str]] = {key: Counter() for key in _SHARED}
     known: dict[Path, dict[str, str]] = {}
     is_kraft = runs_kraft(directories)
-    different = _different(directories) if dialect.compares_all_properties else {}
+    different = _different(directories, dialect)
     fatal += different.values()
-    for directory in directories:
-        if directory in different:
-            continue
+    for directory in _without(directories, different):
         path = directory / META_PROPERTIES
         try:
             properties = properties_of(directory)
@@ -87,11 +86,7 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
             offline[directory] = Remark(path, str(error))
             continue
         if properties is None:
-            missing.append(
-                Remark(path, "it is missing, and the log directory is empty", EMPTY_DISK)
-                if is_empty(directory)
-                else Remark(path, "it is missing, though the log directory is not empty")
-            )
+            missing.append(_missing(path))
         elif (version := properties.get("version", "0")) not in {"0", "1"}:
             offline[directory] = Remark(path, f"its version is {shortened(version)}, which no release knows")
         elif why := _without_ids(path, version, properties, is_kraft=is_kraft):
@@ -106,14 +101,16 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     fatal += _of_other_brokers(known, ids)
     if dialect.has_directory_ids:
         fatal += _duplicates(known)
-    if len(missing) == len(directories):
+    if not is_kraft:
         missing = [each for each in missing if _is_of_kraft(each.path.parent)]
     return fatal + missing, offline
 
 
-def _different(directories: Iterable[Path]) -> dict[Path, Remark]:
+def _different(directories: Iterable[Path], dialect: Dialect) -> dict[Path, Remark]:
     """Return remarks about files with other entries than most log directories have, by log directory."""
     found: dict[Path, frozenset[tuple[str, str]]] = {}
+    if not dialect.compares_all_properties:
+        return {}
     for directory in directories:
         with contextlib.suppress(UnreadableError):
             if (properties := properties_of(directory)) is not None:
@@ -128,6 +125,16 @@ def _different(directories: Iterable[Path]) -> dict[Path, Remark]:
         for directory, entries in found.items()
         if entries != usual
     }
+
+
+def _without(directories: Iterable[Path], others: Collection[Path]) -> list[Path]:
+    return [directory for directory in directories if directory not in others]
+
+
+def _missing(path: Path) -> Remark:
+    if is_empty(path.parent):
+        return Remark(path, "it is missing, and the log directory is empty", EMPTY_DISK)
+    return Remark(path, "it is missing, though the log directory is not empty")
 
 
 def _without_ids(path: Path, version: str, properties: Mapping[str, str], *, is_kraft: bool) -> Remark | None:

@@ -31,6 +31,7 @@ from kidx.errors import InvalidArgumentError, KidxError
 from kidx.java_numbers import INT_MAX
 from kidx.log.epochs import stored_epochs
 from kidx.printable import shell_word
+from kidx.producers.manager import SNAPSHOT_SUFFIX, list_snapshots, snapshot_name
 from kidx.rebuild.lock import lock_owner
 from kidx.records import file_batches
 from kidx.repair import FROM_A_REPLICA, plan
@@ -212,6 +213,17 @@ def _has_properties(directory: Path) -> bool:
     return (directory / META_PROPERTIES).exists()
 
 
+def _directory_of_producers(path: Path) -> Path | None:
+    """Return the directory with the name of the newest snapshot up to the end of a log; None if it is a file."""
+    directories = {each for each in directories_in(path) if each.name.endswith(SNAPSHOT_SUFFIX)}
+    if not directories:
+        return None
+    limit = snapshot_name(LoggedRecords(path).end)
+    names = {each.name for each in directories} | {snapshot_name(offset) for offset in list_snapshots(path)}
+    newest = path / max((name for name in names if name <= limit), default="")
+    return newest if newest in directories else None
+
+
 class _Broker:
     """One broker: its log directories (or else only partition directories, ``given``), and the faults of each."""
 
@@ -384,6 +396,9 @@ class _Broker:
             names = regular_files(path)
         except OSError as error:
             self._give_up(path.parent, Remark(path, f"cannot be read: {error.strerror}"))
+            return
+        if (producers := _directory_of_producers(path)) is not None:
+            self._give_up(path.parent, Remark(producers, "it is a directory, and the broker reads the producers there"))
             return
         wrong = unparsed_name(names)
         if wrong is not None:

@@ -319,6 +319,18 @@ def test_a_directory_in_the_place_of_new_epochs_costs_the_log_directory(data):
     assert [each.path for each in start(data, release="2.8.2").fatal] == [new]
 
 
+def test_a_directory_in_the_place_of_the_newest_producer_snapshot_costs_the_log_directory(data):
+    (data / "orders-0" / f"{500:020d}.snapshot").mkdir()  # past the end: it is not read
+    (data / "orders-0" / f"{36:020d}.snapshot").unlink(missing_ok=True)
+    (data / "orders-0" / f"{36:020d}.snapshot").mkdir()
+    newest = data / "orders-0" / f"{48:020d}.snapshot"
+    newest.touch()
+    assert "offline" not in "".join(start(data).lines())
+    newest.unlink()
+    newest.mkdir()
+    assert [why.path for why in start(data).offline.values()] == [newest]
+
+
 @pytest.mark.parametrize("release", ["2.7.2", "2.8.2", RELEASE])
 @pytest.mark.parametrize("entry", ["0 -5", "-3 0"])
 def test_a_negative_epoch_or_offset_ends_the_broker_in_each_release_that_checks_them(data, entry, release):

@@ -313,6 +313,14 @@ def test_a_stray_prevents_the_start_of_brokers_that_do_not_know_the_name(early):
     assert [each.path for each in start(*early, release="3.5.2").fatal] == [stray]
 
 
+def test_with_zookeeper_properties_may_be_missing_in_a_log_directory(early):
+    (early[1] / "meta.properties").unlink()
+    (fatal,) = start(*early, release=BEFORE).fatal
+    assert fatal.path == early[1] / "meta.properties"
+    of_zookeeper(early[:1])
+    assert start(*early, release="2.8.2").answer == "yes"
+
+
 def test_up_to_3_6_all_properties_of_log_directories_are_compared(early):
     properties = early[1] / "meta.properties"
     properties.write_text("\r\n".join(reversed(PROPERTIES.split())))

@@ -30,6 +30,10 @@ OTHER_ID: Final = "AAAAAAAAAAAAAAAAAAAAZw"
 """Topic id that no topic has."""
 
 
+class InapplicableError(Exception):
+    """A corruption of something that the broker's release does not have."""
+
+
 class Site(NamedTuple):
     """Place of a corruption.
 
@@ -48,8 +52,15 @@ class Site(NamedTuple):
 
     @property
     def metadata(self) -> Path:
-        """Directory of KRaft's own log."""
-        return self.root / LOG_DIRS[0] / "__cluster_metadata-0"
+        """Directory of KRaft's own log.
+
+        Raises:
+            InapplicableError: the broker runs with ZooKeeper.
+        """
+        path = self.root / LOG_DIRS[0] / "__cluster_metadata-0"
+        if not path.is_dir():
+            raise InapplicableError(path)
+        return path
 
     def file(self, base: int, suffix: str = ".log") -> Path:
         """Return a file of the partition."""
@@ -318,11 +329,7 @@ def in_log_dir(name: str, text: str | bytes | None) -> Damage:
 
 def in_metadata_dir(name: str, text: str | bytes | None) -> Damage:
     """Write a file of the log directory that contains KRaft's own log; delete the file if the text is None."""
-
-    def do(site: Site) -> None:
-        in_log_dir(name, text)(site._replace(partition=site.metadata))
-
-    return do
+    return lambda site: in_log_dir(name, text)(site._replace(partition=site.root / LOG_DIRS[0] / site.partition.name))
 
 
 def replace_in_log_dir(name: str, old: str, new: str) -> Damage:
@@ -384,8 +391,10 @@ def empty_log_dir(site: Site) -> None:
 def copy_directory_id(site: Site) -> None:
     """Give the log directory the ``directory.id`` of the other log directory, as if it were a copy of that disk."""
     properties = site.log_dir / "meta.properties"
-    lines = (site.metadata.parent / "meta.properties").read_text("utf-8").splitlines()
-    (line,) = (line for line in lines if line.startswith("directory.id="))
+    lines = (site.root / LOG_DIRS[0] / "meta.properties").read_text("utf-8").splitlines()
+    line = next((line for line in lines if line.startswith("directory.id=")), None)
+    if line is None:
+        raise InapplicableError(properties)
     kept = [each for each in properties.read_text("utf-8").splitlines() if not each.startswith("directory.id=")]
     properties.write_text("".join(f"{each}\n" for each in (*kept, line)), "utf-8")
 

@@ -15,7 +15,7 @@ import msgspec
 
 from conformance.scratch import scratch_directory
 from conformance.studies.start_damage.cases import CASES, Case
-from conformance.studies.start_damage.corruptions import Site, name_of
+from conformance.studies.start_damage.corruptions import InapplicableError, Site, name_of
 from conformance.studies.start_damage.observing import LAST_MS, LOG_DIRS, Prepared, Shutdown, observe, prepare
 from kidx.errors import KidxError
 from kidx.records import file_batches
@@ -106,7 +106,7 @@ class _Experiment:
                 prepared = prepare(self.release, self.scratch / "few", _FEW_PARTITIONS)
             for case in rest:
                 found |= self._together(prepared, case.shutdown, [case], alone=True)[0]
-        return [found[case] for case in cases]
+        return [found[case] for case in cases if case in found]
 
     def _together(
         self, prepared: Prepared, shutdown: Shutdown, cases: list[Case], *, alone: bool = False
@@ -126,7 +126,10 @@ class _Experiment:
             sites = {}
             for number, case in zip(numbers, cases, strict=True):
                 if case not in dangerous:
-                    sites[case] = _corrupt(root, number, case)
+                    with contextlib.suppress(InapplicableError):
+                        sites[case] = _corrupt(root, number, case)
+            if not sites:
+                return {}, dangerous
             start = self._predicted(root)
             affecting = [] if alone else [case for case, site in sites.items() if _affects_others(start, site)]
             if not affecting:
