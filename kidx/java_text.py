@@ -44,7 +44,7 @@ def java_lines(text: str) -> list[str]:
 
 
 def java_fields(text: str, separator: re.Pattern[str] = _WHITE) -> list[str]:
-    """Return the parts between separators, as ``Pattern.split`` does: empty ones at the end are left out."""
+    """Return the parts between separators, as ``Pattern.split`` does: without empty ones at the end."""
     fields = separator.split(text)
     while len(fields) > 1 and not fields[-1]:
         fields.pop()
@@ -59,7 +59,7 @@ def java_properties(text: str) -> dict[str, str]:
         entry = line.lstrip(_BLANK)
         if not entry or entry[0] in "#!":
             continue
-        while (len(entry) - len(entry.rstrip("\\"))) % 2:  # goes on in the next line
+        while (len(entry) - len(entry.rstrip("\\"))) % 2:  # the entry continues in the next line
             entry = entry[:-1] + next(lines, "").lstrip(_BLANK)
         if (parts := _PROPERTY.fullmatch(entry)) is not None:
             key, value = (_ESCAPE.sub(_unescaped, part) for part in parts.groups())

@@ -22,7 +22,7 @@ class Segment:
         is_last: True if no later segment exists, so that the broker may be writing to this one.
         next_base_offset: base offset of the next segment; None for the last one.
         clean: True if the broker of the log directory shut down cleanly, so that nothing is being written, and the next
-            start loads the segment as it is; KRaft's own log is recovered after every stop.
+            start loads the segment unchanged; KRaft's own log is recovered after every stop.
         mark: last suffix of each file: ``.swap`` for a result of compaction that replaces other segments.
     """
 

@@ -265,12 +265,12 @@ class Strays:
         return PartitionStart(copy.path, "stray", reason, remedy=MOVE_OUT)
 
     def _copy(self, copy: PartitionStart, name: str) -> PartitionStart:
-        """Return what becomes of a copy with the topic id of another topic, or of its partition in its place."""
+        """Return what becomes of a copy with the topic id of another topic, or what the release renames instead."""
         cause = copy.reason.removesuffix(f": {BECOMES_STRAY}")
         current = next((path for path in self._ids if path.name == name), None)
         if self._renames_copies or current is None:
             return PartitionStart(copy.path, "renamed", f"{cause}: the start renames this copy to …-stray")
-        reason = f"its copy is no copy of it, {cause}: this release renames {shell_word(name)} to …-stray in its place"
+        reason = f"its copy is no copy of it, {cause}: this release renames {shell_word(name)} to …-stray instead"
         remedy = f"move {shell_word(copy.path)} out of the log directory"
         return PartitionStart(current, "stray", f"{reason}, and the partition starts empty", remedy=remedy)
 
@@ -448,7 +448,7 @@ class Copies:
         aside: directories that the start renames while it loads logs.
         limits: function that returns the start and the end of the log in a directory.
         are_settled: True if the release replaces partitions with their copies when it starts.
-        are_filled: True if the release goes on to fill a copy next to its partition.
+        are_filled: True if the release continues to fill a copy next to its partition.
     """
 
     def __init__(

@@ -409,7 +409,7 @@ def test_before_3_7_1_a_copy_of_another_topic_costs_its_partition(early, records
     assert "the broker deletes this copy, and orders-0 with it, which starts empty" in found.line
     found = start(*early, release="3.7.0")
     assert outcomes(found) == {data / "orders-0": "stray"}
-    assert "this release renames orders-0 to …-stray in its place" in found.line
+    assert "this release renames orders-0 to …-stray instead" in found.line
     found = start(*early, release="3.7.1")
     assert (found.answer == "no", outcomes(found)[copy]) == (False, "renamed")
 

@@ -49,8 +49,8 @@ class StartDamage(BrokerStudy["StartResult"]):
     help = """Corrupt log directories of a stopped broker, let `kidx verify` predict the next start, and start the broker.
 
     Each case corrupts the files of a real broker that was stopped cleanly or killed. The command shows whether the
-    broker starts, which log directory goes offline, and where the partition ends. Cases about KRaft's own log are left
-    out for a release with ZooKeeper. Exit code 0: all as predicted, 1: not.
+    broker starts, which log directory goes offline, and where the partition ends. A release with ZooKeeper has no cases
+    of KRaft's own log. Exit code 0: all as predicted, 1: not.
 
     Example: `conformance damage --kafka 3.9.2 --kafka 4.3.1 --report out/damage`
     """  # noqa: E501 -- the first line of the help is one line
