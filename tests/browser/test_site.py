@@ -116,6 +116,22 @@ def test_a_search_brings_the_runbook_first(served, look):
     assert first == {typed: f"docs/runbook/?h={quote_plus(typed)}#{section}" for typed, section in SEARCHED.items()}
 
 
+@pytest.mark.parametrize(
+    "address", ["docs/architecture/", "docs/understand/warm/", "docs/understand/finding/", "docs/output/"]
+)
+def test_labels_of_pictures_can_be_read_on_a_telephone(address, served, site, look):
+    with look(served + address, 400, "light") as (page, _):
+        pictures = page.locator("article img[src$='.svg']")
+        shown = pictures.evaluate_all("(all) => all.map((each) => [each.src, each.getBoundingClientRect().width])")
+        assert page.evaluate(TOO_WIDE) <= 0
+    assert shown
+    for source, width in shown:
+        text = (site / source.removeprefix(served)).read_text("utf-8")
+        drawn = float(re.search(r'viewBox="0 0 ([\d.]+) ', text)[1])
+        sizes = map(float, re.findall(r"font(?:-size)?: (?:\d{3} )?([\d.]+)px", text))
+        assert min(sizes) * width / drawn > 9, source
+
+
 def test_there_is_no_map_of_a_site_without_an_address(site):
     """Zensical writes an empty one, which tells search engines that there are no pages."""
     assert not (site / "sitemap.xml").exists()
