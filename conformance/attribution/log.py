@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution import cleaned
@@ -29,7 +30,7 @@ from conformance.operations.batches import encode
 from conformance.operations.log import LOG_ERROR_KINDS, PRODUCER_ERRORS, VERIFICATION
 from conformance.operations.malformed_batches import is_corrupt_stream
 from conformance.oracle import ConsumerBatch, ConsumerRecord, batches_of, records_of
-from kidx.discovery import PARTITION_METADATA
+from kidx.discovery import INDEX_SUFFIXES, LOG, PARTITION_METADATA
 from kidx.errors import KidxError
 from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.log.epochs import FILE_NAME as EPOCHS
@@ -514,6 +515,12 @@ def settles(step: LogStep) -> bool:
     return any(batch.last_offset < step.now.high_watermark for batch in ended)
 
 
+def has_orphans(step: LogStep) -> bool:
+    """Return True if there was an index file without a ``.log`` file of the same base offset."""
+    paths = map(PurePath, step.files_before)
+    return any(path.suffix in INDEX_SUFFIXES and f"{path.stem}{LOG}" not in step.files_before for path in paths)
+
+
 def logs(step: LogStep) -> list[bytes]:
     """Return the contents of the segments' ``.log`` files, in order."""
     return [step.files[name] for name in sorted(name for name in step.files if name.endswith(".log"))]
@@ -539,6 +546,7 @@ def _kept_largest_in(content: bytes) -> int:
     return max((record.timestamp for record in records_of(content)), default=NO_TIMESTAMP)
 
 
+_FETCHES: Final = "offset_snapshot fetch bytes_after raise_high_watermark"
 _USES: Final = (
     "append_as_follower roll_log truncate_log truncate_fully delete_records update_high_watermark offset_snapshot"
 )
@@ -627,6 +635,7 @@ ROWS = (
     Row("LG-16", "open_log", "ok", "the files and the state", lambda s: not s.args[3] and reopens(s)),
     Row("LG-17", "open_log", "ok", "the files and the state",
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
+    Row("LG-105", "open_log", "ok", "which index files exist", has_orphans),
     Row("LG-18", "open_log", "ok", "the epoch file",
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
     Row("LG-19", "open_log", "invalid_argument", "the log would open"),
@@ -651,9 +660,13 @@ ROWS = (
     Row("LG-97b", "delete_log", "ok", "an error", lambda s: s.before.failed),
     Row("LG-95", "fail_log", "ok", "which index files exist", lambda s: len(s.files) > len(s.files_before)),
     Row("LG-96", "delete_log", "ok", "the files"),
-    Row("LG-67", "offset_snapshot", "ok", "the high watermark",
+    Row("LG-101", "fetch", "ok out_of_range", "the place and the size, or a different error"),
+    Row("LG-102", "fetch", "ok", "the aborted transactions", lambda s: bool(s.value) and s.value[5] > 0),
+    Row("LG-103", "bytes_after", "ok", "the limit, its place or the bytes"),
+    Row("LG-104", "raise_high_watermark", "ok invalid_argument", "the high watermark, or the result"),
+    Row("LG-67", _FETCHES, "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
-    Row("LG-79", "offset_snapshot", "ok", "the last stable offset",
+    Row("LG-79", "offset_snapshot fetch bytes_after", "ok", "the last stable offset",
         lambda s: s.was is not None and s.now is not None and s.was.high_watermark < s.now.high_watermark),
     Row("LG-31a", "truncate_log", "ok", "the last stable offset", is_undecided_again),
     Row("LG-31b", "truncate_log", "ok", "the last stable offset", settles),

@@ -13,7 +13,14 @@ from typing import Any, Self
 from hypothesis.stateful import invariant
 
 from conformance.lockstep.lockstep import Lockstep
-from conformance.machines.log_rules import BoundaryRules, DirectoryRules, ExternalLogRules, LeaderRules, ProducerRules
+from conformance.machines.log_rules import (
+    BoundaryRules,
+    DirectoryRules,
+    ExternalLogRules,
+    FetchRules,
+    LeaderRules,
+    ProducerRules,
+)
 from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import Operation
 from conformance.strategies import draws as st
@@ -25,7 +32,7 @@ _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Special targets of ListOffsets: all that some release knows, and -7, which none knows."""
 
 
-class LogMachine(ProducerRules, LeaderRules, BoundaryRules, DirectoryRules):
+class LogMachine(ProducerRules, LeaderRules, BoundaryRules, DirectoryRules, FetchRules):
     """Machine of one log."""
 
     @classmethod

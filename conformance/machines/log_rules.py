@@ -1,4 +1,4 @@
-"""Rules of the log machine, by subject: producers, leaders, boundaries, the log's directory, and external logs.
+"""Rules of the log machine, by subject: producers, leaders, boundaries, the directory, fetches, and external logs.
 
 The rules for logs that are driven by the line protocol are sequences that the other rules draw seldom. An example ends
 at its first divergence. If a log diverges at every close or gap, few of its examples reach, step by step, a lost index
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from conformance.machines.log_base import LogBase
 from conformance.machines.seeded_rules import rule
-from conformance.operations.log import EXPIRATION, VERIFICATION
+from conformance.operations.log import EXPIRATION, ISOLATIONS, VERIFICATION
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies.leader import Sent, recompressible, recompressible_topic, sent
-from conformance.strategies.log import Damage, metadata_damages, near
+from conformance.strategies.log import Damage, cut_anchors, metadata_damages, near
 from conformance.strategies.producers import Write, many, markers, writes
 from kidx.java_numbers import INT_MAX
 
@@ -160,6 +160,21 @@ class ProducerRules(LogBase):
         self.truncate("truncate_log", end + 3)
         self.append_one({})
 
+    @rule(
+        parts=st.lists(
+            st.tuples(st.sampled_from((1, 2)), st.sampled_from((None, None, "abort"))), min_size=3, max_size=8
+        ),
+        back=st.integers(1, 6),
+        max_bytes=st.sampled_from((1, 1, 1000)),
+    )
+    def read_aborted_transactions(self, parts: list[tuple[int, str | None]], back: int, max_bytes: int) -> None:
+        """Append transactions as a follower, abort them, perhaps in later segments, and fetch some of their records."""
+        for producer, ends in (*parts, (1, "abort"), (2, "abort")):
+            self.append_transaction(producer, ends)
+        self.do("update_high_watermark", self.offset("end"))
+        for offset in (self.offset("start"), self.offset("end", -back)):
+            self.do("fetch", offset, max_bytes, "txn_committed", True)
+
     @rule()
     def expire_producers(self) -> None:
         """Expire producers that have been idle for too long."""
@@ -251,6 +266,25 @@ class DirectoryRules(LogBase):
         self.do("assign_topic_id", then)
         self.do("topic_id")
 
+    @rule(
+        segment=st.integers(0, 3),
+        stray=st.sampled_from(("", "", ".index", ".timeindex", ".txnindex")),
+        clean=st.booleans(),
+    )
+    def find_orphaned_indexes(self, segment: int, stray: str, clean: bool) -> None:
+        """Close the log, delete the log file of a segment, or create an index file without one, and open the log."""
+        if not self.is_open or "clean_flag" not in self.lockstep.capabilities:
+            return
+        bases = [base for base, _ in self.state.segments]
+        end, start = self.offset("end"), self.offset("start")
+        self.do("close_log", True)
+        if stray:
+            self.do("damage_log_file", f"{end + segment:020d}{stray}", "write_file", ["00" * 12])
+        else:
+            self.do("damage_log_file", f"{bases[segment % len(bases)]:020d}.log", "remove_file", [])
+        self.is_open = False
+        self.open(clean=clean, recovery_point=end, start=start)
+
     @rule(calls=st.lists(st.sampled_from(_CALLS), min_size=1, max_size=3))
     def move_from_another_disk(self, calls: list[tuple[str, str]]) -> None:
         """Rename the directory to the name of a copy that another disk makes, change the log, and rename it back."""
@@ -301,6 +335,38 @@ class DirectoryRules(LogBase):
                 self.append_one({})
             else:
                 self.do(name, *([self.offset(place)] if place else []))
+
+
+class FetchRules(LogBase):
+    """Fetches of followers and consumers."""
+
+    @rule(anchor=cut_anchors(), delta=near(), max_bytes=st.sampled_from((1, 0, 75, 150, 1 << 20)), whole=st.booleans())
+    def fetch(self, anchor: str, delta: int, max_bytes: int, whole: bool) -> None:
+        """Fetch from an offset up to each limit, and ask how many bytes the log has after it."""
+        offset = self.offset(anchor, delta)
+        for isolation in ISOLATIONS:
+            self.do("fetch", offset, max_bytes, isolation, whole)
+            self.do("bytes_after", offset, isolation)
+
+    @rule(
+        anchor=st.sampled_from(("end", "end", "half", "active", "high_watermark", "start")),
+        delta=near(),
+        meanwhile=st.lists(st.sampled_from(("append", "roll")), max_size=2),
+        isolation=st.sampled_from(ISOLATIONS),
+    )
+    def follow(self, anchor: str, delta: int, meanwhile: list[str], isolation: str) -> None:
+        """Fetch as a follower, perhaps change the log, and raise the high watermark to where the follower is."""
+        offset = self.offset(anchor, delta)
+        self.do("fetch", offset, 1, "log_end", True)
+        for what in meanwhile:
+            if what == "append":
+                self.append_one({})
+            else:
+                self.do("roll_log")
+        self.do("raise_high_watermark", offset)
+        self.do("raise_high_watermark", self.offset("end"))
+        self.do("bytes_after", self.offset("half"), isolation)
+        self.do("fetch", self.offset("half"), 1 << 20, isolation, True)
 
 
 class ExternalLogRules(LogBase):

@@ -46,6 +46,9 @@ DIRECTORIES: Final = {
 PLACES: Final = ("chunk", "deletion")
 """The places at which a cleaner may be killed; their positions here are their numbers in LogCleaning.java."""
 
+ISOLATIONS: Final = ("log_end", "high_watermark", "txn_committed")
+"""The limits of a fetch; their positions here are their numbers in LogFetch.java."""
+
 _CLEANING: Final = {"checkpoint": LONG, "io_buffer_size": INT, "slots": INT, "age": LONG}
 # Operations by their possible effects on files.
 _op = partial(Op, files=Files.REPLACES)
@@ -171,6 +174,33 @@ LOG_OPS: Final = by_name(
             {},
             gives=Shape.NUMBERS,
             fields=("log_start_offset", "end_offset", "high_watermark", "last_stable_offset"),
+        ),
+        # Returns what a fetch gets: its place in the files, its size, whether its first batch exceeds `max_bytes`, and
+        # the number of aborted transactions, or -1 if the log does not return them. The id of the producer and the
+        # first offset of each follow. `whole_batch` is true if the first batch is returned whole.
+        _look(
+            "fetch",
+            {"offset": LONG, "max_bytes": INT, "isolation": one_of(*ISOLATIONS), "whole_batch": BOOLEAN},
+            gives=Shape.NUMBERS,
+            fields=("offset", "segment", "position", "size", "incomplete", "aborted"),
+        ),
+        # Returns what a broker asks while a fetch from an offset waits for more bytes: the limit of the fetch and its
+        # place, whether the limit is on an older segment than the offset, or on a newer one, and the bytes between them
+        # if they are on the same segment.
+        _look(
+            "bytes_after",
+            {"offset": LONG, "isolation": one_of(*ISOLATIONS)},
+            gives=Shape.NUMBERS,
+            fields=("limit", "segment", "position", "limit_is_older", "offset_is_older", "bytes"),
+        ),
+        # Raises the high watermark to an offset, as a leader does whose followers have fetched up to it. The offset has
+        # the place that the last fetch from it returned, or the present one. The result is the previous high watermark
+        # with its place, or null if it remains.
+        _look(
+            "raise_high_watermark",
+            {"offset": LONG},
+            gives=Shape.NUMBERS,
+            fields=("offset", "segment", "position"),
         ),
         _apart(
             "end_offset_for_epoch",

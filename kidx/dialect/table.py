@@ -177,7 +177,12 @@ class Dialect:
     truncation_applies_any_watermark = log.flag("<=3.0.2", "",
         "Truncation updates the transactions even if the high watermark does not change (LG-31).")
     reads_end_below_start = log.flag("<=2.5.0", "",
-        "A read at the log end offset is not rejected if the log start offset is above it.")
+        "A read at the log end offset is not rejected if the log start offset is above it, and a read at another limit "
+        "looks for its batch.")
+    fetch_checks_end_first = log.flag("<=3.0.2", "",
+        "A fetch past the log end is rejected before the place of the high watermark is looked up.")
+    fetch_ends_with_limits_segment = log.flag(">=3.8.0", "LG-101",
+        "A fetch returns no bytes of a segment after the one of its limit, or if the limit's place is unknown.")
     retention_starts_with_start_offset = log.flag(">=3.0.0", "LG-13",
         "Retention checks start offset, size and time in this order, not in the opposite one.")
     shutdown_flushes_empty_segment = log.flag(">=3.2.0", "",

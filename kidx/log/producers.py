@@ -43,6 +43,7 @@ class ProducerChanges:
         batches: batches with their final offsets.
         origin: origin of the append: a client, a coordinator or replication.
         verified: proof that came with the append to a leader.
+        place: base offset of the segment and position in it at which the batches will be.
 
     Attributes:
         duplicate: batch of the log that a client repeats, so that the batches must not be appended; or None.
@@ -58,6 +59,7 @@ class ProducerChanges:
         batches: Iterable[RecordBatch],
         origin: Origin,
         verified: TransactionVerification = NOTHING_VERIFIED,
+        place: tuple[int, int] = (0, 0),
     ) -> None:
         self.producers = producers
         self._verified = verified
@@ -65,7 +67,9 @@ class ProducerChanges:
         self._infos: dict[int, ProducerAppendInfo] = {}
         self._producer_ids: list[int] = []
         self._completed: list[CompletedTxn] = []
+        following = place[1]
         for batch in batches:
+            position, following = following, following + batch.size_in_bytes
             if batch.producer_id <= NO_PRODUCER_ID:
                 continue
             known = producers.producers.get(batch.producer_id)
@@ -76,8 +80,9 @@ class ProducerChanges:
             if verified.is_required:
                 self._check_verified(batch, origin)
             self._producer_ids.append(batch.producer_id)
-            has_metadata, version = batch.is_transactional, verified.transaction_version
-            completed = producers.update_producer(batch, self._infos, origin, version, has_metadata=has_metadata)
+            began = (place[0], position) if batch.is_transactional else None
+            version = verified.transaction_version
+            completed = producers.update_producer(batch, self._infos, origin, version, place=began)
             if completed is not None:
                 self._completed.append(completed)
 

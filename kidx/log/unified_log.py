@@ -24,6 +24,7 @@ from kidx.log.errors import (
     RecordTooLargeError,
     UnexpectedAppendOffsetError,
 )
+from kidx.log.fetch import Fetched, Isolation, OffsetMetadata, Place, fetch, read
 from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
 from kidx.log.producers import NOTHING_VERIFIED, ProducerChanges, TransactionVerification, rebuild_producers
@@ -74,12 +75,13 @@ class UnifiedLog:
         end_offset: the offset of the next record.
         high_watermark: offset below which everything is on all replicas; at first the start offset, see
             :meth:`update_high_watermark`.
-        watermark_has_metadata: True if the position of the batch at the high watermark is known.
-        end_place: base offset of a segment and a position in it, at which the end offset is; a read ends before it. A
-            rejected append may have written batches there.
+        watermark_place: place of the high watermark, or None until a fetch needs it. It remains as it was found, even
+            if its segment no longer exists.
+        end_place: place of the end offset; a read ends before it. A rejected append may have written batches there.
         recovery_point: offset below which everything is on disk.
         first_unstable_offset: first offset of the earliest transaction that is open, or completed and not replicated
             yet; or None.
+        first_unstable_place: place of that offset; None if it is unknown.
         segments: the segments by base offset.
         epochs: the leader epochs.
         producers: the state of the producers.
@@ -140,14 +142,14 @@ class UnifiedLog:
         self.high_watermark = (
             self.start_offset if not moved or self.dialect.start_moves_other_offsets else log_start_offset
         )
-        self.watermark_has_metadata = (
-            moved and self.high_watermark >= self.end_offset and self.dialect.loading_sets_watermark_metadata
-        )
+        sets_place = moved and self.high_watermark >= self.end_offset and self.dialect.loading_sets_watermark_metadata
+        self.watermark_place: Place | None = self.end_place if sets_place else None
         self.epochs.truncate_from_end(self.end_offset)
         self.epochs.truncate_from_start(
             self.start_offset if not moved or self.dialect.loading_truncates_epochs_at_start else log_start_offset
         )
         self.first_unstable_offset: int | None = None
+        self.first_unstable_place: Place | None = None
         self.producers.remove_stray_snapshots(segment.base_offset for segment in self.segments)
         self._rebuild_producers(clean=clean)
         self._update_first_unstable_offset()
@@ -217,26 +219,72 @@ class UnifiedLog:
         self._check_usable()
         first = self.producers.first_unstable
         if first is None:
-            self.first_unstable_offset = None
-        elif first.has_metadata and first.first_offset >= self.start_offset:
-            self.first_unstable_offset = first.first_offset
+            self.first_unstable_offset = self.first_unstable_place = None
+        elif first.place is not None and first.first_offset >= self.start_offset:
+            self.first_unstable_offset, self.first_unstable_place = first.first_offset, first.place
         else:
-            self.first_unstable_offset = self._offset_metadata(max(first.first_offset, self.start_offset))
+            found = self._offset_metadata(max(first.first_offset, self.start_offset))
+            self.first_unstable_offset, self.first_unstable_place = found.offset, found.place
 
-    def _offset_metadata(self, offset: int) -> int:
-        """Return the first offset that a read from ``offset`` reports (SEG-50), or the log end if it reads nothing."""
-        if offset > self.end_offset or self.segments.floor(offset) is None:
-            if not self.dialect.unstable_offset_must_exist:
-                return offset
-            raise OffsetOutOfRangeError(
-                f"the first unstable offset {offset} is not in {self.segments.first.base_offset}..{self.end_offset}"
-            )
-        if offset < self.end_offset:
-            for segment in self.segments.values_from(offset):
-                found = segment.read(offset, 1)
-                if found is not None:
-                    return found.message_offset
-        return self.end_offset
+    def _offset_metadata(self, offset: int) -> OffsetMetadata:
+        """Return the first offset that a read from ``offset`` reports (SEG-50), or the log end, and its place.
+
+        From 3.8 on, an offset that the log does not have is returned without a place.
+
+        Raises:
+            OffsetOutOfRangeError: the log does not have the offset, up to 3.7.
+            KidxError, OSError: the batch cannot be read.
+        """
+        try:
+            return read(self, offset, 1, self.end_metadata).start
+        except OffsetOutOfRangeError:
+            if self.dialect.unstable_offset_must_exist:
+                raise
+            return OffsetMetadata(offset)
+
+    @property
+    def end_metadata(self) -> OffsetMetadata:
+        """The log end offset and its place."""
+        return OffsetMetadata(self.end_offset, *self.end_place)
+
+    def watermark_metadata(self) -> OffsetMetadata:
+        """Return the high watermark and its place, which is looked up if it is unknown.
+
+        The lookup may change the high watermark (LG-67, LG-79).
+
+        Raises:
+            OffsetOutOfRangeError: the log has no record at the high watermark, up to 3.7.
+            KidxError, OSError: the batch cannot be read.
+        """
+        self._check_usable()
+        if self.watermark_place is None:
+            self._set_watermark(self._offset_metadata(self.high_watermark))
+        return OffsetMetadata(self.high_watermark, *(self.watermark_place or ()))
+
+    def last_stable_metadata(self) -> OffsetMetadata:
+        """Return the last stable offset and its place.
+
+        Raises:
+            KidxError, OSError: as :meth:`watermark_metadata`.
+        """
+        self._check_usable()
+        if self.dialect.watermark_metadata_resolved_last:
+            limit = self.high_watermark
+        else:
+            limit = self.watermark_metadata().offset
+        first = self.first_unstable_offset
+        if first is None or first >= limit:
+            return self.watermark_metadata()
+        if self.first_unstable_place is None:
+            found = self._offset_metadata(first)
+            self.first_unstable_offset, self.first_unstable_place = found.offset, found.place
+            return found
+        return OffsetMetadata(first, *self.first_unstable_place)
+
+    def _set_watermark(self, watermark: OffsetMetadata) -> None:
+        self.high_watermark, self.watermark_place = watermark.offset, watermark.place
+        self.producers.on_high_watermark(watermark.offset)
+        self._update_first_unstable_offset()
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, limited to the range from start to end offset, and return it.
@@ -244,35 +292,45 @@ class UnifiedLog:
         Raises:
             KidxError, OSError: the first unstable offset cannot be looked up.
         """
-        # After a truncation that stopped half way, the start may be past the end (LG-11).
-        self.watermark_has_metadata = (
-            self.start_offset <= self.end_offset <= offset and self.dialect.end_has_offset_metadata
-        )
-        self.high_watermark = self.start_offset if offset < self.start_offset else min(offset, self.end_offset)
-        self.producers.on_high_watermark(self.high_watermark)
-        self._update_first_unstable_offset()
+        if offset < self.start_offset:  # even past the end, after a truncation that stopped half way (LG-11)
+            self._set_watermark(OffsetMetadata(self.start_offset))
+        elif offset < self.end_offset:
+            self._set_watermark(OffsetMetadata(offset))
+        else:
+            ends = self.dialect.end_has_offset_metadata
+            self._set_watermark(self.end_metadata if ends else OffsetMetadata(self.end_offset))
         return self.high_watermark
+
+    def raise_high_watermark(self, watermark: OffsetMetadata) -> OffsetMetadata | None:
+        """Raise the high watermark, as a leader does (``maybeIncrementHighWatermark``, LG-104).
+
+        The same offset replaces it if its place is in a newer segment.
+
+        Returns:
+            The previous high watermark, or None if it was not replaced.
+
+        Raises:
+            InvalidArgumentError: the offset is larger than the log end offset.
+            KidxError, OSError: as :meth:`watermark_metadata`.
+        """
+        if watermark.offset > self.end_offset:
+            raise InvalidArgumentError(f"High watermark {watermark} exceeds the log end offset {self.end_metadata}")
+        before = self.watermark_metadata()
+        is_newer = before.offset == watermark.offset and before.is_on_older_segment(watermark)
+        if not (before.offset < watermark.offset or is_newer):
+            return None
+        self._set_watermark(watermark)
+        return before
 
     def offset_snapshot(self) -> tuple[int, int, int, int]:
         """Return start, end, high watermark and last stable offset, as a fetch gets them (``fetchOffsetSnapshot``).
 
-        The batch at the high watermark is looked up if its position is unknown. The lookup may change the high
-        watermark (LG-67, LG-79).
-
         Raises:
-            OffsetOutOfRangeError: the log has no record at the high watermark, up to 3.7.
-            KidxError, OSError: the batch cannot be read.
+            KidxError, OSError: as :meth:`watermark_metadata`.
         """
-        self._check_usable()
-        if not self.watermark_has_metadata:
-            before, first = self.high_watermark, self.first_unstable_offset
-            self.high_watermark = self._offset_metadata(before)
-            self.watermark_has_metadata = True
-            self.producers.on_high_watermark(self.high_watermark)
-            self._update_first_unstable_offset()
-            if self.dialect.watermark_metadata_resolved_last and (first is None or before <= first):
-                return self.start_offset, self.end_offset, self.high_watermark, self.high_watermark
-        return self.start_offset, self.end_offset, self.high_watermark, self.last_stable_offset
+        last_stable = self.last_stable_metadata()
+        watermark = self.watermark_metadata()
+        return self.start_offset, self.end_offset, watermark.offset, last_stable.offset
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
         """Return the largest known leader epoch up to ``epoch`` and the offset at which it ends, or None (LG-85).
@@ -284,9 +342,7 @@ class UnifiedLog:
     def _set_end_offset(self, offset: int) -> None:
         self.end_offset = offset
         if self.high_watermark >= offset:
-            self.high_watermark, self.watermark_has_metadata = offset, True
-            self.producers.on_high_watermark(offset)
-            self._update_first_unstable_offset()
+            self._set_watermark(self.end_metadata)
         if self.recovery_point > offset and self.dialect.start_moves_other_offsets:
             self.recovery_point = offset
 
@@ -481,7 +537,7 @@ class UnifiedLog:
                 f"{len(records)} bytes exceed the maximum segment size of {self.config.segment_bytes}"
             )
         segment = self._maybe_roll(len(records), info, result.first_offset)
-        changes = ProducerChanges(self.producers, batches, origin, verified)
+        changes = ProducerChanges(self.producers, batches, origin, verified, (segment.base_offset, segment.size))
         if changes.duplicate is not None:
             return result.repeating(changes.duplicate)
         segment.append(
@@ -741,6 +797,22 @@ class UnifiedLog:
             return self.cleaner(self, io_buffer_size, slots).clean(*bounds)
 
     # -- reading -----------------------------------------------------------------------------------------------
+
+    def fetch(self, offset: int, max_bytes: int, isolation: Isolation = "log_end", *, whole_batch: bool) -> Fetched:
+        """Return the place and the size of what a fetch gets, and the aborted transactions (LG-101, LG-102).
+
+        Args:
+            offset: the first requested offset.
+            max_bytes: maximum number of bytes.
+            isolation: limit of the read; only ``"txn_committed"`` returns aborted transactions.
+            whole_batch: True to return the first batch even if it is larger than ``max_bytes``.
+
+        Raises:
+            OffsetOutOfRangeError: the log does not have the offset.
+            InvalidArgumentError: ``max_bytes`` is negative.
+            KidxError, OSError: an index or a log cannot be read.
+        """
+        return fetch(self, offset, max_bytes, isolation, whole_batch=whole_batch)
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
         """Return the first record with a timestamp ≥ ``target``, or the result of a special target; or None.

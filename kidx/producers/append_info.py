@@ -142,14 +142,14 @@ class Transaction:
     Attributes:
         producer_id: the producer of the transaction.
         first_offset: offset at which it began.
-        has_metadata: True if the file position of that offset is known, as it is for transactions that began while the
-            log was open (``LogOffsetMetadata``).
+        place: base offset of the segment and position of the batch at that offset, if they are known, as they are for
+            transactions that began while the log was open (``LogOffsetMetadata``).
         last_offset: offset of its marker; None while it is open.
     """
 
     producer_id: int
     first_offset: int
-    has_metadata: bool = False
+    place: tuple[int, int] | None = None
     last_offset: int | None = None
 
 
@@ -187,11 +187,11 @@ class ProducerAppendInfo:
         self.verification: VerificationStateEntry | None = None
         self.transaction_version = UNKNOWN_VERSION
 
-    def append(self, batch: RecordBatch, *, has_metadata: bool = False) -> CompletedTxn | None:
+    def append(self, batch: RecordBatch, place: tuple[int, int] | None = None) -> CompletedTxn | None:
         """Check a batch and add its changes.
 
         Args:
-            has_metadata: True if the file position of the batch is known.
+            place: base offset of the segment and position of the batch in it, if they are known.
 
         Returns:
             The transaction that it completes.
@@ -204,7 +204,7 @@ class ProducerAppendInfo:
             KidxError: an unreadable marker; see :func:`kidx.producers.append_info.read_marker`.
         """
         if not batch.is_control:
-            self._data(batch, has_metadata=has_metadata)
+            self._data(batch, place)
             return None
         record = next(records_of(batch, self.dialect), None)
         if record is None:  # compaction has removed the marker, and the transaction before it
@@ -212,7 +212,7 @@ class ProducerAppendInfo:
         marker = read_marker(record, self.dialect)
         return self._marker(batch, marker, record.timestamp)
 
-    def _data(self, batch: RecordBatch, *, has_metadata: bool) -> None:
+    def _data(self, batch: RecordBatch, place: tuple[int, int] | None) -> None:
         first = batch.base_offset
         if self.origin is Origin.CLIENT or (
             self.origin is Origin.COORDINATOR and not self.dialect.recover_fences_markers
@@ -232,7 +232,7 @@ class ProducerAppendInfo:
             )
         if batch.is_transactional and not is_open:
             self.updated.current_txn_first_offset = first
-            self.started.append(Transaction(self.producer_id, first, has_metadata))
+            self.started.append(Transaction(self.producer_id, first, place))
 
     def _marker(self, batch: RecordBatch, marker: EndTransactionMarker, timestamp: int) -> CompletedTxn | None:
         offset = batch.base_offset

@@ -338,14 +338,14 @@ class ProducerStateManager(ProducerState):
         origin: Origin,
         transaction_version: int = UNKNOWN_VERSION,
         *,
-        has_metadata: bool = False,
+        place: tuple[int, int] | None = None,
     ) -> CompletedTxn | None:
         """Check a batch of an append and add its changes (``updateProducers``).
 
         Args:
             infos: changes of the append by producer id; a missing producer is added.
             transaction_version: version of the transaction that a marker ends.
-            has_metadata: True if the file position of the batch is known.
+            place: base offset of the segment and position of the batch in it, if they are known.
 
         Returns:
             The transaction that it completes.
@@ -357,7 +357,7 @@ class ProducerStateManager(ProducerState):
         if info is None:
             info = infos[batch.producer_id] = self.prepare(batch.producer_id, origin)
             info.transaction_version = transaction_version
-        completed = info.append(batch, has_metadata=has_metadata)
+        completed = info.append(batch, place)
         self.end_verification(batch)
         return completed
 

@@ -25,12 +25,14 @@ from conformance.operations.log import (
 from kidx.dialect.release_range import ReleaseRange
 from kidx.errors import KidxError
 from kidx.log import AppendResult, LogConfig, OffsetOutOfRangeError, UnifiedLog
+from kidx.log.fetch import OffsetMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from kidx.dialect import Dialect
+    from kidx.log.fetch import Isolation
     from kidx.producers import ProducerStateManager, VerificationStateEntry
 
 _SAME_KIND = {
@@ -40,6 +42,7 @@ _SAME_KIND = {
 """The names that the log machine has for some of kidx's error kinds."""
 
 
+NOT_FETCHED: Final = OffsetMetadata(-1)
 _HALVES: Final = struct.Struct(">qq")  # a topic id
 
 
@@ -77,6 +80,7 @@ class ReferenceLog(SharedReference):
         self.log: UnifiedLog | None = None
         self._now = 0
         self._guards: dict[int, VerificationStateEntry] = {}
+        self._fetched = NOT_FETCHED
         self._calls: dict[str, Callable[..., Any]] = {
             "open_log": self._open,
             "set_clock": self._set_clock,
@@ -86,6 +90,9 @@ class ReferenceLog(SharedReference):
             "append_verified": self._append_verified,
             "list_offsets": self._list_offsets,
             "read_log": self._read,
+            "fetch": self._fetch,
+            "bytes_after": self._bytes_after,
+            "raise_high_watermark": self._raise_high_watermark,
             "rename_log": self._rename,
             "delete_log": self._delete,
             "assign_topic_id": self._assign_topic_id,
@@ -111,6 +118,7 @@ class ReferenceLog(SharedReference):
         """Begin an example; see the protocol."""
         super().begin(directory)
         self._guards.clear()
+        self._fetched = NOT_FETCHED
 
     def end(self) -> None:
         """End the example; see the protocol."""
@@ -220,6 +228,32 @@ class ReferenceLog(SharedReference):
                     return None  # the batch is of a rejected append
                 return first_batch(next(segment.batches(found.position)).to_bytes())
         return None
+
+    def _fetch(self, offset: int, max_bytes: int, isolation: Isolation, whole_batch: bool) -> tuple[int, ...]:
+        found = self._opened.fetch(offset, max_bytes, isolation, whole_batch=whole_batch)
+        self._fetched = found.start
+        transactions = [number for each in found.aborted or () for number in (each.producer_id, each.first_offset)]
+        count = -1 if found.aborted is None else len(found.aborted)
+        return (*found.start, found.size, int(found.is_incomplete), count, *transactions)
+
+    def _bytes_after(self, offset: int, isolation: Isolation) -> tuple[int, ...]:
+        log = self._opened
+        start = log.fetch(offset, 1, isolation, whole_batch=True).start
+        last_stable, watermark = log.last_stable_metadata(), log.watermark_metadata()
+        limits = {"log_end": log.end_metadata, "high_watermark": watermark, "txn_committed": last_stable}
+        limit = limits[isolation]
+        is_older, is_newer = limit.is_on_older_segment(start), start.is_on_older_segment(limit)
+        return (*limit, int(is_older), int(is_newer), -1 if is_older or is_newer else limit.bytes_from(start))
+
+    def _raise_high_watermark(self, offset: int) -> tuple[int, ...] | None:
+        log = self._opened
+        if self._fetched.offset == offset:
+            known = self._fetched
+        elif offset > log.end_offset:
+            known = OffsetMetadata(offset)
+        else:
+            known = log.fetch(offset, 1, whole_batch=True).start
+        return log.raise_high_watermark(known)
 
     def _assign_topic_id(self, number: int) -> None:
         self._opened.assign_topic_id(urlsafe_b64encode(_HALVES.pack(1, number)).rstrip(b"=").decode())

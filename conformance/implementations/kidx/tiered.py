@@ -49,7 +49,7 @@ class ReferenceTiered(ReferenceLog):
             "copy_segments": partial(self._run, "copy"),
             "expire_remote": partial(self._run, "expire"),
             "follow_remote": partial(self._run, "follow"),
-            "fetch_remote": self._fetch,
+            "fetch_remote": self._fetch_remote,
             "fail_storage": self._fail,
             "renew_tasks": self._renew,
         }
@@ -59,7 +59,7 @@ class ReferenceTiered(ReferenceLog):
             raise ValueError("no log is open")
         getattr(self.tasks, task)()
 
-    def _fetch(self, offset: int, max_bytes: int, at_least_one: bool, committed: bool) -> tuple[int, ...]:
+    def _fetch_remote(self, offset: int, max_bytes: int, at_least_one: bool, committed: bool) -> tuple[int, ...]:
         if self.log is None:
             raise ValueError("no log is open")
         reader = self.log.remote_reader(self.log)

@@ -34,6 +34,7 @@ final class LogAdapter {
     private final Object deletion;
     private final LogEnvironment environment;
     private LogCleaning cleaning;
+    final LogFetch fetches;
     private final Map<Long, Object> guards = new HashMap<>();
     private Object log;
     private LogAnswer answer;
@@ -57,6 +58,7 @@ final class LogAdapter {
         truncateFully = longest("truncateFullyAndStartAt");
         incrementStart = longest("maybeIncrementLogStartOffset");
         read = longest("read");
+        fetches = new LogFetch(this, type);
         roll = longest("roll");
         Method forced = Members.methodOrNull(type, "flush", 1);
         Method plain = Members.methodOrNull(type, "flush", 0);
@@ -147,8 +149,10 @@ final class LogAdapter {
         return guard == Object.class ? null : guard.getField("SENTINEL").get(null);
     }
 
-    void forgetGuards() {
+    /** Forgets the verification guards and fetches of an example. */
+    void forget() {
         guards.clear();
+        fetches.forget();
     }
 
     Object appendAsLeader(byte[] bytes, int epoch, boolean fromClient) throws Throwable {
@@ -340,7 +344,7 @@ final class LogAdapter {
 
     /** Returns the bytes of the first batch that a fetch from an offset returns, up to the end of the log; or no bytes. */
     byte[] read(long offset) throws Throwable {
-        Object records = read(offset, 1, "LOG_END");
+        Object records = LogFetch.records(fetch(offset, 1, "LOG_END", true));
         int size = ((Number) Members.call(records.getClass().getMethod("sizeInBytes"), records)).intValue();
         ByteBuffer bytes = ByteBuffer.allocate(size);
         Method readInto = Members.methodOrNull(records.getClass(), "readInto", 2);
@@ -349,13 +353,15 @@ final class LogAdapter {
         return bytes.array();
     }
 
-    /** Returns the records that a fetch returns; isolation: LOG_END or HIGH_WATERMARK. */
-    Object read(long offset, int maxBytes, String isolation) throws Throwable {
+    /** Returns what a fetch returns (FetchDataInfo); isolation: LOG_END, HIGH_WATERMARK or TXN_COMMITTED. */
+    Object fetch(long offset, int maxBytes, String isolation, boolean wholeBatch) throws Throwable {
         Class<?> type = read.getParameterTypes()[2];
-        Object until = type.isEnum() ? constant(type, isolation)
-            : parts.module("kafka.server.Fetch" + (isolation.equals("LOG_END") ? "LogEnd$" : "HighWatermark$"));
-        Object data = Members.call(read, log, offset, maxBytes, until, true);
-        return new Members.Reader(data.getClass(), "records").read(data);
+        Object until = type.isEnum() ? constant(type, isolation) : parts.module("kafka.server.Fetch" + switch (isolation) {
+            case "LOG_END" -> "LogEnd$";
+            case "HIGH_WATERMARK" -> "HighWatermark$";
+            default -> "TxnCommitted$";
+        });
+        return Members.call(read, log, offset, maxBytes, until, wholeBatch);
     }
 
     /** Returns the last segment whose base offset is at most an offset; the first segment if all are above it. */

@@ -53,7 +53,7 @@ public final class LogDriver extends ReplyingDriver {
     public void begin(String directory) {
         super.begin(directory);
         if (adapter != null)
-            adapter.forgetGuards();
+            adapter.forget();
     }
 
     /** Releases everything that is open, as a killed process does. */
@@ -131,6 +131,10 @@ public final class LogDriver extends ReplyingDriver {
                 case "crash_cleaning" -> crashCleaning(arguments);
                 case "assign_epoch" -> adapter.assignEpoch((int) a, b);
                 case "read_log" -> addBatch(adapter.read(a));
+                case "fetch" ->
+                    adapter.fetches.fetch(a, (int) b, (int) arguments[2], arguments[3] != 0, reply);
+                case "bytes_after" -> adapter.fetches.bytesAfter(a, (int) b, reply);
+                case "raise_high_watermark" -> adapter.fetches.raiseHighWatermark(a, reply);
                 case "offset_snapshot" -> adapter.offsetSnapshot(reply);
                 case "end_offset_for_epoch" -> adapter.endOffsetForEpoch((int) a, reply);
                 case "rename_log" -> adapter.renameDirectory(DIRECTORIES.get((int) a), a == DELETED);

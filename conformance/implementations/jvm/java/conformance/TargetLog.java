@@ -92,7 +92,7 @@ final class TargetLog extends Target {
     /** Returns the offsets and timestamps of the batches that a fetch returns. */
     private Object read(long start, String isolation) throws Throwable {
         StringBuilder text = new StringBuilder();
-        Object records = adapter.read(start, ALL_BYTES, isolation);
+        Object records = LogFetch.records(adapter.fetch(start, ALL_BYTES, isolation, true));
         for (Object batch : (Iterable<?>) Members.call(Members.method(records.getClass(), "batches", 0), records))
             text.append(new Members.Reader(batch.getClass(), "lastOffset").readLong(batch)).append('@')
                 .append(new Members.Reader(batch.getClass(), "maxTimestamp").readLong(batch)).append(' ');
