@@ -6,10 +6,12 @@ they are read in chunks up to the first entry of zeros.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from kidx.java_numbers import LONG_MAX
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, RECORD_BATCH_OVERHEAD, TIME_INDEX
 
 if TYPE_CHECKING:
@@ -86,6 +88,36 @@ def read_offset_index(segment: Segment, counter: Counter) -> OffsetEntries:
     entries = _entries(segment, "index", _OFFSET, counter)
     offsets = entries["relative_offset"].astype(np.int64) + segment.base_offset
     return OffsetEntries(offsets, entries["position"].astype(np.int64))
+
+
+def last_offset_entry(
+    segment: Segment, counter: Counter, position_before: int, offset_before: int = LONG_MAX
+) -> tuple[int, int] | None:
+    """Return the absolute offset and the position of the last entry below two bounds; None without such an entry.
+
+    It reads one portion of the ``.index``, which a binary search among the first entries of all portions finds. So it
+    may return another entry of a corrupt index, in which entries do not grow: the caller has to check it.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if not segment.sizes.get("index"):
+        return None
+
+    def below(data: bytes) -> NDArray[Any]:
+        entries = np.frombuffer(data, _OFFSET, count=len(data) // _OFFSET.itemsize)
+        position, offset = entries["position"], entries["relative_offset"] + np.int64(segment.base_offset)
+        return entries[(position > 0) & (position < position_before) & (offset < offset_before)]
+
+    try:
+        with segment.store.open(segment.file("index")) as reader:
+            others = range(PORTION, reader.size, PORTION)
+            number = bisect_left(others, 1, key=lambda at: not len(below(reader.read(at, _OFFSET.itemsize))))
+            found = below(reader.read(number * PORTION, PORTION))
+            counter.index_bytes += reader.bytes_read
+    except FileNotFoundError:  # the segment was removed
+        return None
+    return (segment.base_offset + int(found["relative_offset"][-1]), int(found["position"][-1])) if len(found) else None
 
 
 def read_time_index(segment: Segment, counter: Counter) -> TimeEntries:

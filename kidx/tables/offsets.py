@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX
 from kidx.tables.batch_walk import BatchWalk
-from kidx.tables.indexes import Counter, last_time_entry, read_offset_index, read_time_index
+from kidx.tables.indexes import Counter, last_offset_entry, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.options import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -138,13 +138,10 @@ def last_batch(
 
 def _last_by_index(segment: Segment, reader: RangeReader, counter: Counter, before: int | None) -> LastBatch | None:
     """Return the last batch, reading from the last index entry before the offset; None without one, or a wrong one."""
-    entries = read_offset_index(segment, counter)
-    there = entries.positions < reader.size
-    if before is not None:
-        there &= entries.offsets < before
-    if not there.any():
+    entry = last_offset_entry(segment, counter, reader.size, LONG_MAX if before is None else before)
+    if entry is None:
         return None
-    position, offset = int(entries.positions[there][-1]), int(entries.offsets[there][-1])
+    offset, position = entry
     try:
         return _last_from(segment, reader, position, before, indexed=offset)
     except KidxError:

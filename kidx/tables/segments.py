@@ -322,13 +322,14 @@ def _below(store: Store, root: Entry, wanted: Callable[[TopicPartition], bool]) 
         return
     above = root.path.rstrip("/").rpartition("/")[0]
     about = LogDirectory() if _key_of(root.path) is None else read_log_directory(store, above)
-    waiting, seen = [(root.path, 0, about)], set()
+    waiting: list[tuple[str, int, LogDirectory]] = [(root.path, 0, about)]
+    seen: set[object] = set()
     while waiting:
         path, depth, about = waiting.pop()
-        resolved = os.path.realpath(path) if store.is_local else path
-        if resolved in seen:  # a link to a directory that was visited before
+        file = _file_of(path) if store.is_local else path
+        if file in seen:  # a link to a directory that was visited before
             continue
-        seen.add(resolved)
+        seen.add(file)
         key = _key_of(path)
         entries = _list(store, path, needed=depth == 0 or (key is not None and wanted(key)), vanishes=depth > 0)
         if key is not None:
@@ -341,6 +342,14 @@ def _below(store: Store, root: Entry, wanted: Callable[[TopicPartition], bool]) 
             about = read_log_directory(store, path, noted)
             below = (entry.path for entry in entries if entry.is_directory and entry.path != path)
             waiting += [(directory, depth + 1, about) for directory in below]
+
+
+def _file_of(path: str) -> tuple[int, int] | str:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # listing it reports the reason
+        return path
+    return status.st_dev, status.st_ino
 
 
 def _list(store: Store, path: str, *, needed: bool, vanishes: bool) -> list[Entry]:

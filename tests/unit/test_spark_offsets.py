@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conformance.experiments.golden import load_corpus
 from kidx.records import file_batches
 from kidx.storage import Store
-from kidx.tables.indexes import Counter
+from kidx.layout import OFFSET_INDEX
+from kidx.tables.indexes import PORTION, Counter, last_offset_entry, read_offset_index
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets
 from kidx.tables.segments import find_partitions
@@ -57,3 +59,23 @@ def test_an_answer_by_index_reads_little_of_the_log():
     found = LogOffsets(log, by_index).of_time(target)
     assert found == LogOffsets(log, by_reading, use_indexes=False).of_time(target)
     assert by_index.log_bytes * 2 < by_reading.log_bytes
+
+
+@pytest.mark.parametrize("entries", [0, 1, 8191, 8192, 8193, 30_000])
+def test_the_last_entry_of_a_preallocated_index_is_found_in_one_portion(tmp_path, entries):
+    offsets, positions = (np.arange(1, entries + 1, dtype=">i4") * step for step in (20, 4096))
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    (partition / f"{700:020d}.log").write_bytes(b"")
+    with (partition / f"{700:020d}.index").open("wb") as index:
+        index.write(np.stack([offsets, positions], 1).astype(">i4").tobytes())
+        index.truncate((10 << 20) // OFFSET_INDEX.size * OFFSET_INDEX.size)
+    (log,) = find_partitions([Store(str(tmp_path))])
+    every, size = read_offset_index(log.segments[0], Counter()), 4096 * entries
+    assert len(every.offsets) == entries
+    for position in {0, 1, 4096, 4097, size // 2, size, size + 1}:
+        for offset in {700, 720, 721, 700 + 10 * entries, 700 + 20 * entries, 701 + 20 * entries}:
+            counter, there = Counter(), (every.positions < position) & (every.offsets < offset)
+            wanted = [*zip(every.offsets[there].tolist(), every.positions[there].tolist(), strict=True), None]
+            assert last_offset_entry(log.segments[0], counter, position, offset) == wanted[there.sum() - 1]
+            assert counter.index_bytes <= PORTION + 8 * OFFSET_INDEX.size
