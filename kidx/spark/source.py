@@ -59,7 +59,7 @@ class KafkaSegmentsSource(DataSource):
         _check(schema, options)
         # If pushdown is off in the session, Spark rejects a reader that offers it. Only the calling module shows that.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
-        return (PushingReader if pushes else SegmentsReader)(schema, options)
+        return (PushingReader if pushes and options.push_down else SegmentsReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
         """Return a reader of logs that a broker continues to write.
@@ -157,7 +157,11 @@ class SegmentsReader(DataSourceReader):
 
 
 class PushingReader(SegmentsReader):
-    """A reader for sessions with ``spark.sql.python.filterPushdown.enabled``."""
+    """A reader for sessions with ``spark.sql.python.filterPushdown.enabled``, and the option ``pushDown``.
+
+    Spark 4.1 to 4.3 keep one plan for all scans of a DataFrame: that of the last conditions that were pushed. Another
+    query of the DataFrame, without conditions, or another part of the same query would only read what these select.
+    """
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
         """Use the conditions that reduce reading, and return all: Spark evaluates them again on the rows."""

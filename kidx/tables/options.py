@@ -28,6 +28,9 @@ option                              meaning
 ``timestampDisorderMs``             the most by which a record can be older than an earlier record, in logs whose time
                                     indexes can be trusted: bounds on ``timestamp`` are then found by index
 ``replicas``                        ``one`` (the longest of each partition) or ``all``
+``pushDown``                        ``true`` uses conditions to read less, if each query, and each part of one, loads a
+                                    DataFrame of its own: Spark would use the conditions of one query of a DataFrame
+                                    for all its queries; ``false`` by default
 ``metrics``                         directory for the counts of bytes and the pushed predicates
                                     (:mod:`kidx.spark.metrics`)
 ``maxOffsetsPerTrigger``            streams: maximum offsets of a micro-batch, divided in proportion to the backlog
@@ -71,7 +74,8 @@ OffsetBound = Mapping[TopicPartition, int] | int
 # fmt: off
 COMMON_OPTIONS: Final = frozenset({
     "content", "columns", "path", "paths", "subscribe", "subscribePattern", "assign", "failOnDataLoss", "minPartitions",
-    "maxPartitionBytes", "replicas", "metrics", "storageOptions", "remote",
+    "maxPartitionBytes", "replicas", "pushDown", "metrics", "storageOptions",
+    "remote",
 })
 OF_BATCHES: Final = frozenset({
     "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets", "endingTimestamp",
@@ -133,6 +137,7 @@ class ReadOptions:
         latest_if_no_match: True if ``startingOffsetsByTimestampStrategy`` is ``latest``.
         remote: the remote storage; None without the option.
         columns: the columns, as Spark's DDL.
+        push_down: True if the conditions of a query may restrict what its DataFrame reads.
     """
 
     content: str
@@ -156,6 +161,7 @@ class ReadOptions:
     limits: Limits = Limits()
     remote: Store | None = None
     columns: str = ""
+    push_down: bool = False
 
     def wants(self, key: TopicPartition) -> bool:
         """Return True if a partition is requested by the options."""
@@ -222,6 +228,7 @@ def read_options(given: Mapping[str, str], *, may_stream: bool = False) -> ReadO
         limits=_limits(values),
         remote=_remote(values),
         columns=columns_of(content, columns, headers=headers),
+        push_down=values.flag("pushDown", default=False),
     )
 
 

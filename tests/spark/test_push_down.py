@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import product
+from pathlib import Path
 
 import pytest
 from lying_logs import BEYOND, KINDS, write_log
@@ -13,6 +14,7 @@ from kidx.storage import LocalReader
 
 pytestmark = pytest.mark.spark
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 START = 1_700_000_000_000
 OFF = "spark.sql.python.filterPushdown.enabled"
 
@@ -24,7 +26,7 @@ def asked(segments, tmp_path):
 
     def ask(path, condition="true", **options):
         directory = tmp_path / f"metrics-{next(number)}"
-        frame = segments(path, metrics=directory, **options).where(condition)
+        frame = segments(path, metrics=directory, pushDown=True, **options).where(condition)
         return sorted(row.offset for row in frame.select("offset").collect()), totals(directory)
 
     return ask
@@ -78,6 +80,21 @@ def test_conditions_on_columns_are_pushed_down(asked, long_log, spark):
     assert of_offsets == list(range(12_001, 12_011))
     assert few.bytes_read * 20 < full.bytes_read
     assert asked(long_log, "topic = 'other'")[1].log_bytes == 0
+
+
+def test_conditions_are_of_one_query(segments, spark):
+    """Spark would give the rows of one condition to all queries of a DataFrame."""
+    frame = segments(GOLDEN)
+    every = frame.groupBy("topic").count().collect()
+    of_topic = dict(map(tuple, every))
+    one, other = sorted(of_topic)[:2]
+    assert frame.where(f"topic = '{one}'").count() == of_topic[one]
+    assert frame.count() == sum(of_topic.values())
+    both = frame.where(f"topic = '{one}'").union(frame.where(f"topic = '{other}'"))
+    assert dict(map(tuple, both.groupBy("topic").count().collect())) == {name: of_topic[name] for name in (one, other)}
+    frame.createOrReplaceTempView("conditions")
+    assert spark.table("conditions").where(f"topic = '{other}'").count() == of_topic[other]
+    assert spark.table("conditions").count() == sum(of_topic.values())
 
 
 @pytest.mark.thorough
@@ -134,7 +151,7 @@ def test_pushed_equals_not_pushed(condition, lying_log, segments, spark):
     """As ``unit/test_spark_conditions.py``, through Spark."""
 
     def rows(isolation):
-        frame = segments(lying_log, isolationLevel=isolation).where(condition)
+        frame = segments(lying_log, isolationLevel=isolation, pushDown=True).where(condition)
         return sorted((row.topic, row.partition, row.offset) for row in frame.collect())
 
     for isolation in ("read_uncommitted", "read_committed"):

@@ -16,6 +16,7 @@ from streaming_query import begin
 
 from kidx.spark import register, session
 from kidx.spark.metrics import totals
+from kidx.spark.starting import FEW_ROWS
 
 LIMITS = {
     "maxOffsetsPerTrigger": "25",
@@ -43,7 +44,7 @@ def follow(spark, data, place, name, trigger=None, **options):
 
 
 def pushed(spark, data, place, name):
-    found = read(spark, data, metrics=f"{place}/{name}").where(CONDITION).count()
+    found = read(spark, data, pushDown="true", metrics=f"{place}/{name}").where(CONDITION).count()
     cost = totals(Path(place) / name)
     return {"rows": found, "pushed": cost.pushed, "bytes": cost.log_bytes}
 
@@ -82,6 +83,7 @@ def write(result):
 def main():
     data, place = sys.argv[1:]
     settings = {"spark__driver__memory": "700m", "spark__sql__warehouse__dir": f"{place}/warehouse"}
+    settings |= {name.replace(".", "__"): value for name, value in FEW_ROWS.items()}
     spark = session("local[2]", spark__sql__shuffle__partitions="1", **settings)
     register(spark)
     write({"version": pyspark.__version__})

@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from pages import the_block
 from remote_tier import bases_of, copy_segments, delete_local
@@ -138,11 +139,33 @@ def test_an_error_is_one_line_in_duckdb_polars_and_arrow(tmp_path):
 
 
 def test_the_program_of_the_querying_page_counts_each_hour(capsys):
-    block = the_block("python", page="docs/querying.md", containing="duckdb")
+    block = the_block("python", page="docs/querying.md", containing="aggregate(")
     exec(block.replace("/var/lib/kafka/data", str(GOLDEN / "4.4.0")).replace("orders", "create-time"), {})  # noqa: S102
     hours = Counter(row[2] // 3_600_000 for row in golden("4.4.0") if row[0] == "create-time")
     counted = re.findall(r"(\d+) │$", capsys.readouterr().out, re.MULTILINE)
     assert counted == [str(hours[hour]) for hour in sorted(hours)]
+
+
+def test_the_program_of_the_querying_page_writes_an_hour_to_parquet(tmp_path, monkeypatch):
+    """The hour has a null key, a null value and headers; other records have no time, or one of the far future."""
+    (log := tmp_path / "orders-0" / f"{0:020d}.log").parent.mkdir()
+    first, last = 1_699_999_200_000, 1_700_002_799_999
+    times = (-1, first - 1, first, first + 7, last, last + 1, 9_000_000_000_000_000)
+    headers = (("a", b"1"), ("a", None))
+    made = [
+        SimpleRecord(time, None if n == 2 else b"k", None if n == 3 else b"v", headers) for n, time in enumerate(times)
+    ]
+    log.write_bytes(build_batch(made))
+    monkeypatch.chdir(tmp_path)
+    block = the_block("python", page="docs/querying.md", containing="write_parquet")
+    exec(block.replace("/var/lib/kafka/data", str(tmp_path)), {})  # noqa: S102
+    for name in ("with-duckdb", "with-polars"):
+        table = pyarrow.parquet.read_table(f"{name}.parquet")
+        assert table["offset"].to_pylist() == [2, 3, 4]
+        assert table["key"].to_pylist() == [None, b"k", b"k"]
+        assert table["value"].to_pylist() == [b"v", None, b"v"]
+        assert table["headers"].to_pylist() == [[{"key": key, "value": value} for key, value in headers]] * 3
+        assert [time.timestamp() * 1000 for time in table["timestamp"].to_pylist()] == [first, first + 7, last]
 
 
 def test_other_contents_and_hidden_transactions():
