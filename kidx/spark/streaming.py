@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,9 @@ Earlier versions of kidx kept offsets alone.
 """
 IDENTITIES: Final = "identities"
 """Key of the identities (:mod:`kidx.tables.identity`), by ``topic-partition``; no partition has this name."""
+
+BEHIND: Final = "behind"
+"""Key of the lag, in what ``lastProgress`` calls ``latestOffset``, by ``topic-partition``; only of those that lag."""
 
 _SHORTER: Final = "it was truncated, or deleted and created again"
 _logger: Final = logging.getLogger("kidx.spark")
@@ -142,9 +146,17 @@ class StreamReader(LimitedStreamReader):
         """Return the limits in the options, as far as Spark must know them."""
         return default_limit(self._options.limits)
 
-    def reportLatestOffset(self) -> Offsets | None:  # noqa: N802 -- Spark's name
-        """Return the current end of all readable data, for the query's progress."""
-        return {name: known.readable for name, known in self._partitions.items()} or None
+    def reportLatestOffset(self) -> Position | None:  # noqa: N802 -- Spark's name
+        """Return the current end of all readable data, and what the micro-batch leaves, for the query's progress."""
+        ends, _ = _parsed(self._latest)
+        behind = {}
+        for name, known in self._partitions.items():
+            if (left := known.readable - ends.get(name, known.readable)) > 0:
+                behind[name] = {"offsets": left}
+                with suppress(KidxError, OSError):  # no query fails for its progress
+                    behind[name]["bytes"] = Range(known.log, ends[name], known.readable).bytes()
+        offsets = {name: known.readable for name, known in self._partitions.items()}
+        return offsets | ({BEHIND: behind} if behind else {}) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
         """Record the current end of the data as the end of the query."""

@@ -359,6 +359,18 @@ def test_a_limit_of_offsets_is_divided_in_proportion(disk, ask):
     assert stream.latestOffset(start, ReadAllAvailable()) == {"t-0": 900, "t-1": 90, "t-2": 10}
 
 
+def test_the_progress_has_the_lag_of_each_partition(disk, ask):
+    size = append(disk, 0, 0, 0, 100).stat().st_size
+    size += append(disk, 0, 100, 100, 900).stat().st_size
+    append(disk, 1, 0, 0, 90)
+    stream = reader(disk, maxOffsetsPerTrigger="100")
+    assert ask(stream, {"t-0": 0, "t-1": 90}) == {"t-0": 100, "t-1": 90}
+    behind = {"t-0": {"offsets": 800, "bytes": size * 8 // 9}}
+    assert stream.reportLatestOffset() == {"t-0": 900, "t-1": 90, "behind": behind}
+    assert ask(stream, {"t-0": 890, "t-1": 90}) == {"t-0": 900, "t-1": 90}
+    assert stream.reportLatestOffset() == {"t-0": 900, "t-1": 90}
+
+
 def test_a_limit_of_bytes_takes_whole_batches_over_segments_and_one_at_least(disk, ask):
     log = append(disk, 0, 0, 0, 100)
     append(disk, 0, 100, 100, 200)
