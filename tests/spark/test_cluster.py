@@ -58,21 +58,16 @@ def environment(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def master(environment, tmp_path_factory):
-    """Start a master and two workers; return the master's URL."""
+def start(environment, tmp_path_factory):
+    """Return a function that starts a process, and waits for a line of its output."""
     place = tmp_path_factory.mktemp("cluster")
     with ExitStack() as stack:
 
-        def start(name, *arguments, until):
+        def start(name, *command, until):
             log = place / f"{name}.log"
             with log.open("wb") as out:
                 process = subprocess.Popen(
-                    [SPARK / "bin" / "spark-class", *arguments],
-                    env=environment,
-                    stdout=out,
-                    stderr=out,
-                    cwd=place,
-                    start_new_session=True,
+                    command, env=environment, stdout=out, stderr=out, cwd=place, start_new_session=True
                 )
             stack.callback(process.wait)
             stack.callback(os.killpg, process.pid, signal.SIGKILL)
@@ -82,18 +77,42 @@ def master(environment, tmp_path_factory):
                         return match
             pytest.fail(log.read_text())
 
-        deploy = "org.apache.spark.deploy"
-        options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        url = start("master", f"{deploy}.master.Master", *options, until=r"master at (spark://\S+?)\.?$")[1]
-        for number in range(2):
-            of_worker = ("--cores", "1", "--memory", "1g")
-            start(f"worker{number}", f"{deploy}.worker.Worker", *options, *of_worker, url, until="registered with")
-        yield url
+        yield start
+
+
+@pytest.fixture(scope="module")
+def master(start):
+    """Start a master and two workers; return the master's URL."""
+    options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    deploy = "org.apache.spark.deploy"
+    command = SPARK / "bin" / "spark-class"
+    url = start("master", command, f"{deploy}.master.Master", *options, until=r"master at (spark://\S+?)\.?$")[1]
+    for number in range(2):
+        of_worker = (f"{deploy}.worker.Worker", *options, "--cores", "1", "--memory", "1g", url)
+        start(f"worker{number}", command, *of_worker, until="registered with")
+    return url
 
 
 def blocks(language):
     """Return the page's blocks of a language, in order."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def server(start, master, tmp_path_factory):
+    """Start the page's server of Spark Connect, with kidx for it and the executors; return its URL and directory."""
+    place = tmp_path_factory.mktemp("server")
+    (command,) = re.findall(r"^.*start-connect-server.*$", "\n".join(blocks("sh")), re.MULTILINE)
+    command = command.replace("$SPARK_HOME", str(SPARK)).replace("spark://HOST:7077", master)
+    installed = shlex.quote(str(Path(kidx.__file__).parents[1]))
+    settings = {"connect.grpc.binding.address": "127.0.0.1", "connect.grpc.binding.port": "0"}
+    for name, value in (settings | {"executorEnv.PYTHONPATH": installed}).items():
+        command += f" --conf spark.{name}={value}"
+    command = (
+        f"cd {shlex.quote(str(place))} && PYTHONPATH={installed} SPARK_NO_DAEMONIZE=1 SPARK_LOG_DIR=. exec {command}"
+    )
+    found = start("connect", "sh", "-c", command, until=r"server started at: \S+:(\d+)")
+    return f"sc://127.0.0.1:{found[1]}", place
 
 
 def submit(script, environment, place):
@@ -145,22 +164,41 @@ def test_workers_without_kidx_are_named(environment, script, tmp_path):
     )
 
 
-def test_the_program_reads_and_follows(environment, master, tmp_path):
+@pytest.fixture
+def program(tmp_path):
+    """Write the page's program; return the root that it reads."""
     root = Path(__file__).parents[1] / "golden" / "3.9.2"
-    (program,), (archive, start) = blocks("python"), blocks("sh")
-    assert program.count('"/mnt/broker1"') == 2
-    (tmp_path / "segments.py").write_text(program.replace("/mnt/broker1", str(root)), "utf-8")
+    (text,) = blocks("python")
+    assert text.count('"/mnt/broker1"') == 2
+    (tmp_path / "segments.py").write_text(text.replace("/mnt/broker1", str(root)), "utf-8")
+    return root
+
+
+def check_copies(root, place):
+    """Check what the page's program has written."""
+    names = ["topic", "partition", "offset"]
+    every, copied = kidx.read(root).read_all(), pyarrow.parquet.read_table(place / "records", columns=names)
+    rows, wanted = (zip(*(table[name].to_pylist() for name in names), strict=True) for table in (copied, every))
+    assert sorted(rows) == sorted(wanted)
+    since, until = (datetime(2023, 11, 14, hour, tzinfo=UTC) for hour in (22, 23))
+    counted = pyarrow.parquet.read_table(place / "counts")["count"].to_pylist()
+    assert sum(counted) == kidx.read(root, times=(since, until)).read_all().num_rows
+
+
+def test_the_program_reads_and_follows(environment, master, program, tmp_path):
+    archive, start, _ = blocks("sh")
     making = next(line for line in archive.splitlines() if "make_archive" in line)
     assert "spark://HOST:7077" in start
     text = f"{making}\n{start.replace('spark://HOST:7077', master)}"
     found = submit(text, environment, tmp_path)
     assert found.returncode == 0, found.stdout + found.stderr
-    every = kidx.read(root).read_all()
-    copied = pyarrow.parquet.read_table(tmp_path / "records", columns=["topic", "partition", "offset"])
-    names = ("topic", "partition", "offset")
-    assert sorted(zip(*(copied[name].to_pylist() for name in names), strict=True)) == sorted(
-        zip(*(every[name].to_pylist() for name in names), strict=True)
-    )
-    since, until = (datetime(2023, 11, 14, hour, tzinfo=UTC) for hour in (22, 23))
-    counted = pyarrow.parquet.read_table(tmp_path / "counts")["count"].to_pylist()
-    assert sum(counted) == kidx.read(root, times=(since, until)).read_all().num_rows
+    check_copies(program, tmp_path)
+
+
+def test_the_program_runs_through_spark_connect(environment, server, program, tmp_path):
+    pytest.importorskip("grpc")
+    text = next(line for line in blocks("sh")[2].splitlines() if "segments.py" in line)
+    url, place = server
+    found = submit(text.replace("sc://HOST:15002", url), environment, tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+    check_copies(program, place)

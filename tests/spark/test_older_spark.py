@@ -19,7 +19,8 @@ from spark_cases import LIMITS
 from conformance.kafka.jar_fetch import cache_directory
 from kidx.records import build_batch
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+# pip unpacks 500 MB, and each of 15 queries starts several Python processes: 300 s on two cores at a load of 20.
+pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 SUPPORT = Path(__file__).parents[1] / "support"
 ROWS = 135
