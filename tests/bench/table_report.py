@@ -30,8 +30,8 @@ def machine(*packages: str) -> str:
     return f"{processor}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {', '.join(versions)}"
 
 
-def processor_seconds() -> float:
-    """Return seconds of processor time of this process and of all its descendants."""
+def processor_seconds(root: int | None = None) -> float:
+    """Return seconds of processor time of a process, by default of this one, and of all its descendants."""
     parents: dict[int, int] = {}
     seconds: dict[int, float] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
@@ -42,10 +42,10 @@ def processor_seconds() -> float:
         process = int(status.parent.name)
         parents[process] = int(fields[1])
         seconds[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # with children that have ended
-    ours = {os.getpid()}
+    ours = {os.getpid() if root is None else root}
     while more := {process for process, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(seconds[process] for process in ours)
+    return sum(seconds.get(process, 0) for process in ours)
 
 
 def print_table(console: Console, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

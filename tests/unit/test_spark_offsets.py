@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from conformance.experiments.golden import load_corpus
+from kidx.layout import OFFSET_INDEX
 from kidx.records import file_batches
 from kidx.storage import Store
-from kidx.layout import OFFSET_INDEX
 from kidx.tables.indexes import PORTION, Counter, last_offset_entry, read_offset_index
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets
