@@ -159,7 +159,7 @@ class SegmentsReader(DataSourceReader):
 class PushingReader(SegmentsReader):
     """A reader for sessions with ``spark.sql.python.filterPushdown.enabled``, and the option ``pushDown``.
 
-    Spark 4.1 to 4.3 keep one plan for all scans of a DataFrame: that of the last conditions that were pushed. Another
+    Spark 4.1 to 4.3 keep one plan for all scans of a DataFrame: the plan for the last conditions. Another
     query of the DataFrame, without conditions, or another part of the same query would only read what these select.
     """
 

@@ -29,7 +29,7 @@ option                              meaning
                                     indexes can be trusted: bounds on ``timestamp`` are then found by index
 ``replicas``                        ``one`` (the longest of each partition) or ``all``
 ``pushDown``                        ``true`` uses conditions to read less, if each query, and each part of one, loads a
-                                    DataFrame of its own: Spark would use the conditions of one query of a DataFrame
+                                    separate DataFrame: Spark would use the conditions of one query of a DataFrame
                                     for all its queries; ``false`` by default
 ``metrics``                         directory for the counts of bytes and the pushed predicates
                                     (:mod:`kidx.spark.metrics`)

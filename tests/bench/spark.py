@@ -44,10 +44,11 @@ INTRODUCTION = """Made by `{command}`.
 {records:,} records with keys of 4 bytes and values of about 100 bytes in {partitions} partitions, {batch} records in a
 batch, of a broker of {release}. The session has the master `{master}` and the settings of `kidx.spark.session()`. No
 query has the option `columns`, and all have `pushDown`. Seconds by the clock, and of processor time of the driver, its
-JVM and all workers, are medians of {times} runs in turns, after one that is not counted: it notes the times of the
-records, compiles, and fills caches. *of the broker* is the processor time of the broker during the query of Spark's
-source. Ratios are Spark's source to `kafka_segments`: above 1, `kafka_segments` is cheaper. The ratio of processor time
-has the broker in it, and the last column does not. The connector is that of Spark 4.2.0, as none of 4.3 is published.
+JVM and all workers, are medians of {times} run(s) in turns, after one that is not counted: it notes the times of the
+records, compiles, and fills caches. *of the broker* is the broker's processor time while the
+other source runs the query. Ratios are Spark's source to `kafka_segments`: above 1, `kafka_segments` is cheaper. The
+ratio of processor time has the broker in it, and the last column does not. Spark 4.3 has no published connector: it
+runs the connector of 4.2.0.
 
 {machine}"""
 
@@ -158,7 +159,7 @@ def main() -> None:
     console.print(text, highlight=False)
     print_table(console, HEADS, rows)
     if given.markdown is not None:
-        write_page(given.markdown, "Spark's own Kafka source beside kafka_segments", text, HEADS, rows)
+        write_page(given.markdown, "kafka_segments compared with Spark's own Kafka source", text, HEADS, rows)
 
 
 if __name__ == "__main__":
