@@ -21,6 +21,8 @@ from links import addresses, linked
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "tests/README.md")
 READERS = "tests/vectors"
+UNSEARCHED = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "specification/changes.md")
+"""Pages that mention everything, and answer nothing that another page does not."""
 _SPECIFICATION = re.compile(r"\]\(((?:\.\./)*)(docs/)?spec/(\w+)\.md")
 
 
@@ -64,7 +66,8 @@ def main() -> None:
     known = addresses("specification")
     for path in pages.rglob("*.md"):
         page = str(path.relative_to(pages))
-        path.write_text(linked(redirected(path.read_text("utf-8"), page), page, known), "utf-8")
+        head = "---\nsearch:\n  exclude: true\n---\n" if page in UNSEARCHED else ""
+        path.write_text(head + linked(redirected(path.read_text("utf-8"), page), page, known), "utf-8")
     shutil.copy(ROOT / "mkdocs.yml", asked.directory)
     built = subprocess.run([tools / "zensical", "build", "--strict"], cwd=asked.directory, check=False)  # noqa: S603
     (asked.directory / "site" / "sitemap.xml").unlink(missing_ok=True)  # empty, for the site has no address yet

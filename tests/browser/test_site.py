@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -130,6 +131,14 @@ def test_labels_of_pictures_can_be_read_on_a_telephone(address, served, site, lo
         drawn = float(re.search(r'viewBox="0 0 ([\d.]+) ', text)[1])
         sizes = map(float, re.findall(r"font(?:-size)?: (?:\d{3} )?([\d.]+)px", text))
         assert min(sizes) * width / drawn > 9, source
+
+
+def test_the_changelog_is_not_searched(site):
+    found = {
+        each["location"].partition("#")[0] for each in json.loads((site / "search.json").read_text("utf-8"))["items"]
+    }
+    assert not found & {"CHANGELOG/", "CODE_OF_CONDUCT/", "specification/changes/"}
+    assert {"docs/runbook/", "docs/changes/", "specification/segment/"} <= found
 
 
 def test_there_is_no_map_of_a_site_without_an_address(site):
