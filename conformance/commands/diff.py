@@ -172,16 +172,19 @@ def _print(
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     if entries:
         console.print()
-    console.print(_verdict(comparison, classified), highlight=False, soft_wrap=True)
+    console.print(verdict_line(comparison, classified), highlight=False, soft_wrap=True)
 
 
-def _verdict(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
+def verdict_line(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
+    """Return the last line of the output."""
     plan, differences, texts = comparison.plan, len(comparison.differences), len(comparison.texts)
     parts = [f"{differences} difference{'s' * (differences != 1)}"] if differences else []
     parts += [f"messages of {texts} error{'s' * (texts != 1)} changed"] if texts else []
     if classified is not None:
         parts.append(f"{len(classified.expected)} expected, {len(classified.new)} new, {len(classified.stale)} stale")
-    tried = f"{comparison.examples} examples, {comparison.steps} steps in {comparison.seconds:.1f} s"
+    found = ", ".join(parts) or "no difference"
     if comparison.missing:
-        tried += f" · INCOMPLETE: {'; '.join(comparison.missing)}"
-    return f"{plan.old} → {plan.new}: {', '.join(parts) or 'no difference'} · seed {plan.seed} · {tried}"
+        found = f"INCOMPLETE: {found} in what was compared"
+    tried = f"{comparison.examples} examples, {comparison.steps} steps in {comparison.seconds:.1f} s"
+    not_compared = "".join(f" · {reason}" for reason in comparison.missing)
+    return f"{plan.old} → {plan.new}: {found} · seed {plan.seed} · {tried}{not_compared}"

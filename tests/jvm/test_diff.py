@@ -7,6 +7,7 @@ import json
 import pytest
 from thorough_params import thorough_param
 
+from conformance.commands.diff import verdict_line
 from conformance.errors import ToolError
 from conformance.experiments.release_diff import Plan, compare, comparison, describe, describe_texts, to_json
 from conformance.experiments.release_diff.error_texts import implicated_by_step, last_implicated
@@ -244,6 +245,7 @@ class TestTester:
         told = diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1, max_time=1e-9)
         assert told.not_replayed == len(load_regression_traces("offset")) - 1 > 0
         assert to_json(told)["traces_not_executed"] == told.not_replayed
+        assert verdict_line(told, None).startswith("4.0.1 → 4.0.2: INCOMPLETE: no difference in what was compared · ")
 
     @pytest.mark.thorough
     def test_it_runs_the_requested_number_of_examples(self, stand_in, tmp_path, monkeypatch):

@@ -157,6 +157,7 @@ VARIANTS = [
     ("if op == 'no_such_operation': reply = {'error': 'io', 'message': ''}", UNKNOWN, "unsupported"),
     ("if op == 'stop': sys.exit(1)", STOP, "exit status 0"),
     ("if op == 'stop': print('bye')", STOP, "write logs to standard error"),
+    ("if op == 'stop': reply = {'unsupported': True}", STOP, "to stop: end, with"),
     ("if op == 'append': reply = {'ok': None}; Path(self.index.path).write_bytes(bytes(80))", FILE, "all are zero"),
 ]
 

@@ -335,15 +335,19 @@ def ends(request: Request | None, session: AdapterSession, _: Path) -> None:
         raise CheckFailedError(f"It had to be killed after {session.deadline:g} s: end when {_END[request is None]}.")
     if status != 0:
         raise CheckFailedError("It should end with exit status 0.")
-    if written.strip() and (request is None or not _is_nothing(written)):
-        raise CheckFailedError("It wrote to standard output without a request; write logs to standard error.")
+    reply = None if request is None else _json(written)
+    if not written.strip() or reply == {"ok": None}:
+        return
+    if reply is not None:
+        raise CheckFailedError(f'It replies {written.strip()} to stop: end, with {{"ok": null}} or no reply at all.')
+    raise CheckFailedError("It wrote to standard output without a request; write logs to standard error.")
 
 
 _END: Final = {True: "standard input ends, or a killed harness leaves the process behind", False: "stop is read"}
 
 
-def _is_nothing(text: str) -> bool:
+def _json(text: str) -> object:
     try:
-        return bool(json.loads(text) == {"ok": None})
+        return json.loads(text)
     except ValueError:
-        return False
+        return None

@@ -29,9 +29,12 @@ def protocol_page() -> str:
     requests = [name.removesuffix("_request") for name in definitions if name.endswith("_request")]
     of_log = [name for name in requests if name.startswith("log_") or name == "open_log"]
     state = definitions["log_state_reply"]["anyOf"][0]["properties"]["ok"]["properties"]
+    of_index = definitions["time_state"]["properties"]
+    only_mapped = of_index.keys() - definitions["transaction_state"]["properties"].keys()
+    notes = {name: f"{_kind(of_index[name])}. A transaction index does not have this field." for name in only_mapped}
     parts = {
         "@INDEX@": _table(definitions, (name for name in requests if name not in of_log)),
-        "@STATE@": _fields(definitions["time_state"]["properties"], last=_last(definitions)),
+        "@STATE@": _fields(of_index, **notes, last=_last(definitions)),
         "@INDEX_CAPABILITIES@": _list(INDEX_CAPABILITIES),
         "@ERRORS@": _list(ERRORS),
         "@LOG@": _table(definitions, of_log),

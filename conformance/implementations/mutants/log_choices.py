@@ -28,6 +28,8 @@ _ELSEWHERE: Final = {
     ("segment", "LZ-3a SEG-24a SEG-28a"): {"close_loads_indexes": False},
     ("segment", "SEG-24c SEG-29"): {"close_finishes_segment": True},
     ("segment", "SEG-24d"): {"close_reports_errors": True},
+    ("segment", "SEG-39"): {"recover_fences_markers": False},
+    ("segment", "SEG-43"): {"markers_parsed_by_generated_code": False},
     ("log", "LG-8a"): {"idle_truncation_truncates_epochs": True},
     ("log", "LG-8b"): {"idle_truncation_truncates_epochs": False},
     ("log", "LG-10"): {"full_truncation_keeps_high_watermark": False},
@@ -35,6 +37,7 @@ _ELSEWHERE: Final = {
     ("log", "LG-13b"): {"retention_starts_with_start_offset": False},
     ("log", "LG-18a"): {"deleting_all_forgets_epochs": True},
     ("log", "LG-18b"): {"deleting_all_forgets_epochs": False},
+    ("log", "LG-21"): {"search_start_survives_truncation": False},
 }
 """Clauses about what Kafka does differently in other releases, and the behaviours of those."""
 
