@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from unittest import TestCase
 
 import pytest
 from machine_runs import run_machine
@@ -275,3 +276,12 @@ def test_the_working_directory_can_be_imported_from(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [entry for entry in __import__("sys").path if entry])
     assert callable(load_factory("my_own_index", "open_index"))
+
+
+def test_the_machine_of_the_page_runs_under_pytest():
+    """The page about tests of an implementation has a machine with one more rule."""
+    page = (Path(__file__).parents[2] / "docs" / "testing-an-implementation.md").read_text("utf-8")
+    code = page.rpartition("```python\n")[2].partition("```")[0]
+    names = {}
+    exec(code.replace("my_classes:open_index", "tests.adapters.python_index:open_index"), names)  # noqa: S102 -- ours
+    assert issubclass(names["TestMine"], TestCase)
