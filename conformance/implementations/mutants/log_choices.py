@@ -33,6 +33,8 @@ _ELSEWHERE: Final = {
     ("segment", "SEG-44"): {"max_timestamp_may_look_unread": False},
     ("segment", "SEG-45"): {"truncation_reloads_in_two_steps": False},
     ("segment", "SEG-46"): {"truncated_records_are_null": False},
+    ("segment", "SEG-48"): {"leaks_illegal_argument_for_size": False},
+    ("segment", "SEG-49"): {"truncated_streams_are_invalid": False},
     ("log", "LG-8a"): {"idle_truncation_truncates_epochs": True},
     ("log", "LG-8b"): {"idle_truncation_truncates_epochs": False},
     ("log", "LG-10"): {"full_truncation_keeps_high_watermark": False},
