@@ -143,6 +143,10 @@ if __name__ == "__main__":
     if numbers := {int(each) for each in sys.argv[1:] if each != "--diff"}:
         chosen = [each for each in findings() if each.number in numbers]
         if "--diff" in sys.argv:
+            if not all(each.edits for each in chosen) or not chosen:
+                having = ", ".join(str(each.number) for each in findings() if each.edits)
+                sys.stderr.write(f"there is a diff for {having} only\n")
+                sys.exit(2)
             sys.stdout.write(patch(chosen))
         else:
             sys.stdout.write("\n\n".join(f"{ticket(each)}{_diff_in_ticket(each)}\n" for each in chosen))
