@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from conformance.commands.options import (
     resolve_machines,
     state_directory,
 )
+from conformance.errors import ToolError
 from conformance.experiments.mutation.choices import judge_all
 from conformance.experiments.mutation.measuring import MAX_EXAMPLES, MutantScore, chosen_mutants, figures_to, measure
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
@@ -74,7 +76,7 @@ def mutate_command(
 
     The defects are hand-written. A machine is a Hypothesis state machine. A mutant is compared with the unchanged
     reference, so neither Java nor Kafka's jars are needed. `conformance run -i mutant:NAME` tests one mutant as an
-    implementation. With --choices, max-examples applies to each level; the profile sets it by default. Exit code 0: all
+    implementation. With --choices, max-examples applies to level must; the profile sets it by default. Exit code 0: all
     are killed, or all choices have the expected results, 1: a mutant survives, a choice has another result, or a step
     hangs, 2: could not run.
 
@@ -87,16 +89,18 @@ def mutate_command(
         return 0
     seeds = tuple(dict.fromkeys(seed or _SEEDS))
     if choices:
+        if report is not None:
+            raise ToolError("--report writes the metrics of defects; with --choices there are none")
         examples = None if max_examples == MAX_EXAMPLES else max_examples
         return _judge(mutants, seeds, as_json=as_json, jobs=jobs, profile=profile.value, examples=examples)
     console = plain_console()
     shown = console.is_terminal and not (as_json or quiet)
-    with (
-        figures_to(report, [m.machine for m in mutants], profile=profile.value, seed=seeds[0]) as emit,
-        Progress(console=console, transient=True, disable=not shown) as progress,
-    ):
-        task = progress.add_task(f"{len(mutants)} mutants", total=len(mutants) * len(seeds))
-        try:
+    try:
+        with (
+            figures_to(report, [m.machine for m in mutants], profile=profile.value, seed=seeds[0]) as emit,
+            Progress(console=console, transient=True, disable=not shown) as progress,
+        ):
+            task = progress.add_task(f"{len(mutants)} mutants", total=len(mutants) * len(seeds))
             measured = measure(
                 mutants,
                 seeds,
@@ -106,14 +110,13 @@ def mutate_command(
                 on_result=lambda _: progress.advance(task),
                 step_timeout=step_timeout,
             )
-        except WorkerHangError as error:
-            progress.stop()
-            traces = (report or state_directory()) / "traces"
-            implementation = (f"mutant:{error.machine}", error.hang.divergence.release)
-            hang_printer(as_json=as_json)(report_hang(error.hang, traces, step_timeout, shrink_time, implementation))
-            return 1
-        for each in measured:
-            emit(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))
+            for each in measured:
+                emit(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))
+    except WorkerHangError as error:  # and the stream of events has no footer, as it was cut off
+        traces = (report or state_directory()) / "traces"
+        implementation = (f"mutant:{error.machine}", error.hang.divergence.release)
+        hang_printer(as_json=as_json)(report_hang(error.hang, traces, step_timeout, shrink_time, implementation))
+        return 1
     survivors = [each for each in measured if each.survived]
     if as_json:
         document = {
@@ -179,8 +182,8 @@ def _table(measured: Sequence[MutantScore]) -> Table:
 
 def _summary(measured: Sequence[MutantScore], seeds: Sequence[int], limit: int) -> str:
     killed = [each for each in measured if not each.survived]
-    counts = sorted(each.median or 0 for each in killed)
+    counts = [each.median or 0 for each in killed]
     worst = max((each.worst or 0 for each in killed), default=0)
-    middle = f"{counts[len(counts) // 2]:g}" if counts else "-"
+    middle = f"{median(counts):g}" if counts else "-"
     summary = f"{len(killed)} of {len(measured)} mutants killed with every one of {len(seeds)} seeds"
     return f"{summary}, each within {limit} examples · examples to kill: median {middle}, worst {worst}"

@@ -67,6 +67,8 @@ from conformance.runs.shrinking import SHRINK_SECONDS
 from kidx.printable import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.events import Event, Sink
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
@@ -282,6 +284,8 @@ def run_command(
     if engine == "spark":
         from conformance.commands.spark_campaign import run_campaign  # noqa: PLC0415 -- part of an extra
 
+        if update_expectations:
+            raise ToolError("--suggest-expectations is for a run on this machine; the campaign's runs are on executors")
         first = resolve_seed(plan.seed, 0).number
         plan = replace(plan, jobs=1)  # Spark distributes the runs already
         return run_campaign(
@@ -357,6 +361,7 @@ def _execute(
 
         def exit_after_hang() -> None:
             stack.close()
+            _tell(emit.failures)
             if shown is None:
                 typer.echo(json.dumps(_document(events)))
             exit_process(1)
@@ -365,15 +370,21 @@ def _execute(
             if shown is None or not shown.quiet:
                 typer.echo(printable(text), err=True)
 
+        late: StaleExpectationError | CoverageError | None = None
         try:
             run(plan, emit, progress, announce, exit_after_hang)
         except (StaleExpectationError, CoverageError) as error:
-            return events, error
-    if emit.failures and not _diverges(events):
+            late = error
+    if emit.failures and late is None and not _diverges(events):
         raise ToolError(emit.failures[0])  # the requested report is missing
-    for line in emit.failures:
+    _tell(emit.failures)
+    return events, late
+
+
+def _tell(failures: Iterable[str]) -> None:
+    """Print what of the report could not be written."""
+    for line in failures:
         typer.echo(f"conformance: {printable(line)}", err=True)
-    return events, None
 
 
 def _diverges(events: list[Event]) -> bool:

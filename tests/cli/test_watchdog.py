@@ -218,13 +218,15 @@ def test_an_experiment_that_hangs(typed, name, path_of_work):
 def test_a_mutant_that_never_returns(typed, path_of_work):
     (typed.work / "power.py").write_text(ENDLESS_MUTANT)
     command = [sys.executable, "power.py", "mutate", "--mutant", "never-answers", "--seed", "0", "--step-timeout", "2"]
-    command += ["--max-shrink-time", "0", "--json", "--jobs", "1"]
+    command += ["--max-shrink-time", "0", "--json", "--jobs", "1", "--report", "out"]
     environment = {**os.environ, **path_of_work, "XDG_STATE_HOME": str(typed.work / "state")}
     done = subprocess.run(
         command, cwd=typed.work, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     told, _ = hung(typed, done, "mutant:never-answers")
     assert "mutant:never-answers" in told["replay"]
+    (stream,) = (typed.work / "out").rglob("events.ndjson")
+    assert "RunFinished" not in stream.read_text(), "it did not conform, it was cut off"
 
 
 @pytest.mark.thorough

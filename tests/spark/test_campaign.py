@@ -63,7 +63,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
     killer.join()
     cells = cells_of(plan, (1, 2))
     assert killed
-    assert (campaign.errors, campaign.left, campaign.exit_code) == ({}, (), 0)
+    assert (campaign.errors, campaign.left, campaign.comparison.exit_code()) == ({}, (), 0)
     assert campaign.done == tuple(cells)
     assert told[-1] == (len(cells), len(cells))
     assert {path.name for path in directory.glob("*/events.ndjson")} == {"events.ndjson"}
@@ -92,7 +92,9 @@ def test_divergences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
         tmp_path / "a", releases=("4.4.0",), machines=("offset",), implementations=(BROKEN,), max_examples=30
     )
     campaign = run_on_spark(spark, plan, (2,), tmp_path / "a")
-    assert campaign.exit_code == 1
+    assert campaign.comparison.exit_code() == 1
+    # A run that failed as well does not hide the divergence.
+    assert replace(campaign, errors={"4.4.0-time-2": "no space"}).settle() == 1
     row = spark.read.parquet(str(tmp_path / "a" / "tables" / "divergences.parquet")).first()
     assert (row.release, row.machine, row.seed, row.implementation) == ("4.4.0", "offset", 2, BROKEN)
     assert "OI-7" in row.clauses
@@ -101,7 +103,7 @@ def test_divergences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
     assert json.dumps(document(campaign))
 
     none = run_on_spark(spark, plan_of(tmp_path / "b", max_time=0.0), (1,), tmp_path / "b")
-    assert (len(none.left), none.done, none.exit_code) == (4, (), 3)
+    assert (len(none.left), none.done, none.comparison.exit_code()) == (4, (), 3)
     with pytest.raises(ToolError, match="has a campaign with other implementations"):
         run_on_spark(spark, plan, (1,), tmp_path / "b")
     with pytest.raises(ToolError, match="run -i broker with --engine local"):
@@ -112,7 +114,9 @@ def test_divergences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
     trend = fleet.compare(
         *(table.drop("implementation") for table in tables), key=("release", "machine", "clause", "verdict")
     )
-    assert right.exit_code == 0
+    assert right.comparison.exit_code() == right.settle() == 0
+    with pytest.raises(ToolError, match=r"1 run of the campaign failed, such as 4\.4\.0-time-2: no space"):
+        replace(right, errors={"4.4.0-time-2": "no space"}).settle()
     assert {"OI-7"} <= {row["clause"] for row in trend.new if row["verdict"] == "diverges"}
     assert trend.is_worse
 
@@ -129,9 +133,9 @@ def test_a_cell_that_the_time_limit_cuts_is_reported_and_repeated(spark, tmp_pat
     assert 0 < result.examples < 150
 
     nothing = run_on_spark(spark, replace(plan, max_time=0.0), (1,), directory)
-    assert (nothing.cut, nothing.done, nothing.left, nothing.exit_code) == ((cell,), (), (), 3)
+    assert (nothing.cut, nothing.done, nothing.left, nothing.comparison.exit_code()) == ((cell,), (), (), 3)
     assert (document(nothing)["verdict"], document(nothing)["cut"]) == ("incomplete", [cell.name])
     assert [row.cut for row in spark.read.parquet(str(directory / "tables" / "results.parquet")).collect()] == [True]
     whole = run_on_spark(spark, plan, (1,), directory)
-    assert (whole.cut, whole.done, whole.exit_code) == ((), (cell,), 0)
+    assert (whole.cut, whole.done, whole.comparison.exit_code()) == ((), (cell,), 0)
     assert read_streams([directory / cell.name])[0].results[0].examples >= 150

@@ -249,11 +249,18 @@ class Campaign:
         idle, count = (() if self.left else compared.idle), compared.count or len(self.left)
         return replace(compared, count=count, gaps=(*gaps, *compared.gaps), idle=idle)
 
-    @property
-    def exit_code(self) -> int:
-        """Exit code of a comparison, but 2 if a cell failed and none diverged."""
-        code = self.comparison.exit_code()
-        return 2 if self.errors and code != 1 else code
+    def settle(self, *, allow_incomplete: bool = False) -> int:
+        """Return the exit code of the comparison.
+
+        Raises:
+            ToolError: A cell failed, and none diverged.
+            NothingComparedError: Nothing was compared.
+            IncompleteError: Something was not compared, and that is not allowed.
+        """
+        if self.errors and self.verdict != "diverges":
+            name, why = next(iter(self.errors.items()))
+            raise ToolError(f"{counted(len(self.errors), 'run')} of the campaign failed, such as {name}: {why}")
+        return self.comparison.settle(allow_incomplete=allow_incomplete)
 
     @property
     def verdict(self) -> Conclusion:
