@@ -27,6 +27,7 @@ from kidx.log.lookup import MAX_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.clauses import Clause
     from conformance.operations import Operation
     from conformance.operations.log import LogObservation, LogState
     from kidx.dialect import Dialect
@@ -65,7 +66,8 @@ def narrow_clauses(
 ) -> tuple[str, ...]:
     """Return the clauses that a divergence implicates; by default all clauses that the step exercises.
 
-    OBSERVED clauses, which describe what Kafka happens to do, are retained, because they may explain the divergence.
+    OBSERVED clauses, which describe what Kafka happens to do, are retained, because they may explain the divergence;
+    those about the outcome alone cannot, where the outcomes are equal.
 
     Args:
         exercised: The clauses that the step exercises.
@@ -79,7 +81,13 @@ def narrow_clauses(
     about = _matching_difference(operation, expected, actual)
     if not about & set(exercised):
         return exercised
-    return tuple(clause for clause in exercised if clause in about or catalogue[clause].level == "OBSERVED")
+    observed = (clause for clause in exercised if catalogue[clause].level == "OBSERVED")
+    about |= {clause for clause in observed if not _is_of_outcome_alone(catalogue[clause])}
+    return tuple(clause for clause in exercised if clause in about)
+
+
+def _is_of_outcome_alone(clause: Clause) -> bool:
+    return bool(clause.excuses) and all(excuse.partition("/")[0] == "outcome" for excuse in clause.excuses)
 
 
 def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
 from conformance.attribution.history import MAY_BE_EMPTY, OF_MEMORY
@@ -87,12 +87,14 @@ class Divergence:
 
     @property
     def outcomes(self) -> tuple[Outcome, Outcome] | None:
-        """The expected and the actual outcome, as far as they are compared; None if the outcomes are equal."""
-        if self.aspects[0] != "outcome":
+        """The expected and the actual outcome, as far as they are compared; None if the outcomes are equal.
+
+        Also None where a broker shows something that is no outcome of an operation, such as offsets or a text.
+        """
+        expected, actual = self.expected, self.actual
+        if self.aspects[0] != "outcome" or not (_is_outcome(expected) and _is_outcome(actual)):
             return None
-        assert isinstance(self.expected, tuple), self.expected
-        assert isinstance(self.actual, tuple), self.actual
-        return Outcome(*self.expected), Outcome(*self.actual)
+        return Outcome(*expected), Outcome(*actual)
 
     @property
     def are_errors(self) -> tuple[bool, bool]:
@@ -158,6 +160,10 @@ class Divergence:
         if not all(load_clauses()[clause].counts(level) for clause in self.rests_on):
             return False
         return (self.promised or level != "must") and counts_at_level(self._difference._replace(clauses=clauses), level)
+
+
+def _is_outcome(shown: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(shown, tuple) and len(shown) <= len(Outcome._fields) and isinstance(shown[0], str | None)
 
 
 class DivergenceError(AssertionError):

@@ -587,6 +587,9 @@ def test_every_request_matches_the_schema():
         "crash_cleaning",
         "verify_transaction",
         "append_verified",
+        "fetch",
+        "bytes_after",
+        "raise_high_watermark",
     }
     assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_OPS)
     for operation in TRY_OUT.operations:
