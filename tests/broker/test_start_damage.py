@@ -63,9 +63,8 @@ BEFORE_3_7 = {
 @pytest.mark.thorough
 def test_releases_before_3_7_serve_first_and_delete_strays_then():
     outcomes = try_starts("3.6.2", [case for case in CASES if str(case) in BEFORE_3_7])
-    assert {str(each.case): (each.predicted, each.happened) for each in outcomes} == {
-        name: (state, state) for name, state in BEFORE_3_7.items()
-    }
+    found = {f"{each.damage} ({each.shutdown})": (each.predicted, each.happened) for each in outcomes}
+    assert found == {name: (state, state) for name, state in BEFORE_3_7.items()}
 
 
 # -- without a broker ------------------------------------------------------------------------------------------------
