@@ -25,6 +25,7 @@ from conformance.studies.mutants.engine import EXAMPLES, KafkaTests, Recording
 from conformance.studies.mutants.page import page, shown
 from conformance.studies.mutants.replays import DRIVEN, subject_of
 from conformance.studies.mutants.sites import OPERATORS, Layer, Site, drawn
+from conformance.studies.mutants.sources import Sources, installed
 from conformance.studies.mutants.verdicts import Header, Verdict, VerdictFile, read_verdicts, reason_of
 from conformance.verdict import Comparison
 
@@ -91,16 +92,17 @@ def mutate_kafka_command(
     """
     release = _release(kafka, implementation)
     machines = _known("machine", machine, tuple(DRIVEN))
-    header = Header(release, implementation, against.value, machines, max_examples, seed)
+    sources = installed()
+    header = Header(release, implementation, against.value, machines, max_examples, seed, sources.digest)
     if against != _EXAMPLES:
-        header = Header(release, implementation, against.value)
+        header = Header(release, implementation, against.value, sources=sources.digest)
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         layer = Layer(subject_of(release, implementation).jars(progress))
         sites = drawn(_chosen(layer, class_name, operator), sample, seed)
         if listed:
             _list(sites, as_json=as_json)
             return 0
-        results = _results(header, layer, sites, verdicts, scratch, jobs or usable_cpus())
+        results = _results(header, layer, sites, verdicts, scratch, sources, jobs or usable_cpus())
     total = len(layer.sites)
     if markdown is not None:
         words = f"{_command(kafka, class_name, operator, sample)} --seed {seed}"
@@ -132,7 +134,13 @@ def _release(kafka: list[str] | None, implementation: str) -> str:
 
 
 def _results(
-    header: Header, layer: Layer, sites: Sequence[Site], path: Path | None, scratch: Path, jobs: int
+    header: Header,
+    layer: Layer,
+    sites: Sequence[Site],
+    path: Path | None,
+    scratch: Path,
+    sources: Sources,
+    jobs: int,
 ) -> list[Verdict]:
     """Return the verdicts in the order of the sites; new ones are added to the file."""
     with VerdictFile(path, header) if path is not None else nullcontext() as file:
@@ -140,7 +148,12 @@ def _results(
         left = [site for site in sites if site.name not in found]
         if left:
             recorded = header.against == _EXAMPLES
-            killers = Recording(header, layer, scratch, jobs) if recorded else KafkaTests(header, layer, scratch)
+            with sources.held():
+                killers = (
+                    Recording(header, layer, scratch, sources, jobs)
+                    if recorded
+                    else KafkaTests(header, layer, scratch, sources)
+                )
             if killers.left_out:
                 typer.echo(
                     f"{killers.left_out} examples or tests are not used: the unchanged classes fail them", err=True

@@ -15,6 +15,7 @@ from conformance.studies.mutants.kafka_tests import open_tests, survey
 from conformance.studies.mutants.page import page
 from conformance.studies.mutants.replays import CRASHED, Replayer, Subject, Unloadable, replay_all
 from conformance.studies.mutants.sites import Layer, drawn
+from conformance.studies.mutants.sources import Sources, installed
 from conformance.studies.mutants.verdicts import Header, Verdict, VerdictFile, load_reasons, score_of
 
 RELEASE = "4.3.1"
@@ -101,7 +102,7 @@ def layer():
 
 @pytest.fixture(scope="module")
 def recording(layer, tmp_path_factory):
-    return Recording(HEADER, layer, tmp_path_factory.mktemp("recording"), 1)
+    return Recording(HEADER, layer, tmp_path_factory.mktemp("recording"), installed(), 1)
 
 
 def verdict_of(recording, name):
@@ -198,6 +199,43 @@ def test_a_mutant_is_killed_by_a_unit_test_of_kafka_that_reaches_it(layer, tmp_p
         survey(Subject("3.9.2", None), {}, 0, tmp_path)
 
 
+def test_sources_that_change_end_a_run_before_its_next_verdict(recording, tmp_path, monkeypatch):
+    source = tmp_path / "operations.py"
+    source.write_text("a = 1\n")
+    monkeypatch.setattr(recording, "sources", Sources([tmp_path]))
+    sites = [site for site in recording.layer.sites if site.name.startswith("OffsetIndex.truncateTo() call")][:2]
+    verdicts = recording.verdicts(sites, 1)
+    assert next(verdicts).site == sites[0].name
+    source.write_text("a = 2\n")
+    with pytest.raises(ToolError, match=rf"^{source} has changed while mutants ran[^\n]*$"):
+        next(verdicts)
+    assert not list(verdicts)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda source: source.write_text("b = 1\n"),
+        lambda source: (source.write_text("b = 1\n"), source.write_text("a = 1\n")),
+        lambda source: source.unlink(),
+        lambda source: source.with_name("new.toml").touch(),
+    ],
+    ids=["written", "written and restored", "deleted", "added"],
+)
+def test_every_change_of_the_sources_is_noticed_and_explains_errors(change, tmp_path):
+    source = tmp_path / "package" / "operations.py"
+    source.parent.mkdir()
+    source.write_text("a = 1\n")
+    sources = Sources([tmp_path / "package"])
+    with pytest.raises(KeyError), sources.held():
+        raise KeyError
+    (source.parent / "reasons.toml").touch()  # verdicts do not depend on it
+    assert Sources([tmp_path / "package"]).digest == sources.digest
+    change(source)
+    with pytest.raises(ToolError, match="has changed while mutants ran"), sources.held():
+        raise KeyError
+
+
 def decided(site, verdict):
     return Verdict(site, "call", "no c", 1, verdict, 1, 0)
 
@@ -250,8 +288,8 @@ def test_a_file_of_verdicts_is_continued_where_it_was_cut_off(tmp_path):
         file.add(msgspec.structs.replace(verdict, site="A.d() call"))
     with VerdictFile(path, HEADER) as file:
         assert list(file.verdicts) == ["A.b() call", "A.d() call"]
-    with pytest.raises(ToolError, match="another run: seed differs"):
-        VerdictFile(path, msgspec.structs.replace(HEADER, seed=1))
+    with pytest.raises(ToolError, match="another run: seed, sources differs"):
+        VerdictFile(path, msgspec.structs.replace(HEADER, seed=1, sources="other"))
     path.write_text("{}\n")
     with pytest.raises(ToolError, match="no file of verdicts"):
         VerdictFile(path, HEADER)
@@ -265,6 +303,7 @@ def test_a_command_continues_with_the_mutants_that_have_no_verdict(conformance, 
     assert first.returncode in (0, 1), first.stderr
     path = tmp_path / "verdicts.ndjson"
     header, *lines = path.read_text().splitlines()
+    assert json.loads(header)["sources"] == installed().digest
     assert first.stdout.splitlines() == lines
     planted = json.loads(lines[0]) | {"verdict": "could-not-run", "how": "planted"}
     path.write_text("\n".join((header, json.dumps(planted), lines[1])) + "\n")

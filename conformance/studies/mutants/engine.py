@@ -31,6 +31,7 @@ from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
     from conformance.studies.mutants.sites import Layer, Site
+    from conformance.studies.mutants.sources import Sources
 
 EXAMPLES: Final = 200
 """Drawn examples of each machine, without ``--max-examples``."""
@@ -43,6 +44,7 @@ class Killers(ABC):
         header: what the verdicts depend on.
         layer: the class files.
         directory: an empty directory.
+        sources: the sources, which must not change.
 
     Attributes:
         left_out: number of those that are not used, because the unchanged classes do not pass them.
@@ -50,8 +52,8 @@ class Killers(ABC):
 
     patience = PATIENCE
 
-    def __init__(self, header: Header, layer: Layer, directory: Path) -> None:
-        self.header, self.layer = header, layer
+    def __init__(self, header: Header, layer: Layer, directory: Path, sources: Sources) -> None:
+        self.header, self.layer, self.sources = header, layer, sources
         self.subject, self._directory = subject_of(header.release, header.implementation), directory
         self.left_out = 0
         self._reach: Mapping[str, Sequence[int]] = {}
@@ -89,11 +91,17 @@ class Killers(ABC):
         """Yield the verdict on each mutant, as soon as it is known.
 
         Raises:
-            ToolError: a replay has failed, for no reason of the mutant.
+            ToolError: a replay has failed, for no reason of the mutant; or the sources have changed.
         """
         named = {site.name: site for site in sites}
         tasks = ((site.name, self.task(site)) for site in sites)
-        for name, found, seconds in replay_all(self._open, tasks, jobs, self.patience):
+        results = replay_all(self._open, tasks, jobs, self.patience)
+        while True:
+            with self.sources.held():
+                following = next(results, None)
+            if following is None:
+                return
+            name, found, seconds = following
             yield self._verdict(named[name], found, seconds)
 
     def _verdict(self, site: Site, found: Found, seconds: float) -> Verdict:
@@ -124,8 +132,8 @@ class Recording(Killers):
         ToolError: Java or a jar is missing; or the unchanged classes differ from what was recorded of them.
     """
 
-    def __init__(self, header: Header, layer: Layer, directory: Path, jobs: int) -> None:
-        super().__init__(header, layer, directory)
+    def __init__(self, header: Header, layer: Layer, directory: Path, sources: Sources, jobs: int) -> None:
+        super().__init__(header, layer, directory, sources)
         self.path = directory / "examples"
         recorded = _recorded(header, jobs)
         self.examples = [each for each in recorded if not each.differs]
@@ -176,8 +184,8 @@ class KafkaTests(Killers):
 
     patience = 120.0
 
-    def __init__(self, header: Header, layer: Layer, directory: Path) -> None:
-        super().__init__(header, layer, directory)
+    def __init__(self, header: Header, layer: Layer, directory: Path, sources: Sources) -> None:
+        super().__init__(header, layer, directory, sources)
         watched, marks = layer.watched()
         places, failing = dict[str, set[int]](), set[str]()
         for method, fails, reached in survey(self.subject, watched, len(marks), directory / "unchanged"):

@@ -32,6 +32,7 @@ class Header(msgspec.Struct, frozen=True):
         machines: machines of the recorded examples.
         examples: drawn examples of each machine.
         seed: random seed of the examples.
+        sources: digest of the harness and of the reference.
     """
 
     release: str
@@ -40,6 +41,7 @@ class Header(msgspec.Struct, frozen=True):
     machines: tuple[str, ...] = ()
     examples: int = 0
     seed: int = 0
+    sources: str = ""
     format: Literal["kidx-mutants"] = "kidx-mutants"
     version: Literal[1] = 1
 
