@@ -24,17 +24,16 @@ class TrackedLog:
     """State of a log before a step that the log itself does not report.
 
     Attributes:
-        unprepared: True if the log was closed without a clean shutdown.
-        prepared: True if the log was closed by a clean shutdown and has not been opened since.
-        corrupted: The suffixes of the files that were corrupted since the log was last open.
+        is_clean: True if the log was closed by a clean shutdown, and False if it was closed without one; None if it
+            has been opened since, or was not closed.
+        corrupted: The suffixes of the files that were corrupted since the log was last opened.
         furthest_start: The largest log start offset since the log was opened.
         has_lost_indexes: True if the offset index or the time index of a segment was removed or corrupted.
         failed: True if the log's disk has failed.
         directory: The role of the directory's name, as in ``rename_log``.
     """
 
-    unprepared: bool = False
-    prepared: bool = False
+    is_clean: bool | None = None
     corrupted: set[str] = field(default_factory=set)
     furthest_start: int = 0
     has_lost_indexes: bool = False
@@ -46,8 +45,7 @@ class TrackedLog:
     def key(self) -> tuple[Any, ...]:
         """Return a key that is equal for two states if and only if all fields but ``settings`` are equal."""
         return (
-            self.unprepared,
-            self.prepared,
+            self.is_clean,
             frozenset(self.corrupted),
             self.furthest_start,
             self.has_lost_indexes,
@@ -56,30 +54,31 @@ class TrackedLog:
         )
 
 
-def track_corruption(now: TrackedLog, path: str) -> None:
+def track_corruption(tracked: TrackedLog, path: str) -> None:
     """Update the tracked state with the corruption of a file."""
     suffix = PurePath(path).suffix
-    now.corrupted.add(suffix or path)
-    now.has_lost_indexes |= suffix in (OFFSET_INDEX.name, TIME_INDEX.name)
+    tracked.corrupted.add(suffix or path)
+    tracked.has_lost_indexes |= suffix in (OFFSET_INDEX.name, TIME_INDEX.name)
 
 
-def track_log_step(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
+def track_log_step(tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
     """Update the tracked state with a step; call :func:`clauses_of_log_step` before."""
-    if operation.name == "open_log":
-        now.unprepared = now.prepared = False
-        now.corrupted.clear()
-        now.furthest_start = 0
-        now.settings = operation.args[0]
-        now.failed, now.directory = False, "topic"
+    if observation.outcome.error is not None:
+        pass  # it has not opened, renamed or closed the log
+    elif operation.name == "open_log":
+        tracked.is_clean = None
+        tracked.corrupted.clear()
+        tracked.furthest_start = 0
+        tracked.settings = operation.args[0]
+        tracked.failed, tracked.directory = False, "topic"
     elif operation.name == "rename_log":
-        now.directory = operation.args[0]
+        tracked.directory = operation.args[0]
     elif operation.name == "fail_log":
-        now.failed = True
+        tracked.failed = True
     elif operation.name == "close_log":
-        now.prepared = bool(operation.args[0])
-        now.unprepared = not now.prepared
+        tracked.is_clean = bool(operation.args[0])
     if observation.state is not None:
-        now.furthest_start = max(now.furthest_start, observation.state.start_offset)
+        tracked.furthest_start = max(tracked.furthest_start, observation.state.start_offset)
 
 
 class LogStep(NamedTuple):

@@ -102,6 +102,15 @@ def test_a_close_without_preparation(tmp_path):
     assert "SEG-27" not in exercised(tmp_path, life, "4.3.1")
 
 
+def test_a_step_that_failed_has_neither_opened_nor_closed_the_log(tmp_path):
+    life = [opened(), replicated(0, 1000)]
+    broken = Operation("damage_log_file", ("leader-epoch-checkpoint", "write_file", ["01" * 3]))
+    assert "LG-78" in exercised(tmp_path, [*life, Operation("close_log", (True,)), broken, opened(), opened()])
+    lost = [*life, Operation("fail_log"), Operation("close_log", (True,)), Operation("crash_log"), opened()]
+    assert "LG-81" not in exercised(tmp_path, lost)
+    assert "LG-81" in exercised(tmp_path, [*life, Operation("close_log", (True,)), opened()])
+
+
 def test_a_missing_time_index(tmp_path):
     life = [opened(), replicated(0, 1000), Operation("close_log", (True,))]
     lost = Operation("damage_log_file", (f"{0:020d}.timeindex", "remove_file", []))
