@@ -38,7 +38,7 @@ def rules_of(release: str) -> dict[str, Rules]:
 
 
 def clauses_of(operation: Operation, before: TrackedIndex, observation: Observation) -> tuple[str, ...]:
-    """Return the clauses that a step exercises, the most specific first.
+    """Return the clauses that a step exercises, in the order of :meth:`.Rules.exercised`.
 
     Args:
         before: The tracked state before the step.

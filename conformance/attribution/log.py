@@ -699,7 +699,7 @@ def clauses_of_log_step(
     files: Files | None = None,
     known: dict[Any, Conditions] | None = None,
 ) -> tuple[str, ...]:
-    """Return the clauses that a step on a log exercises; OBSERVED clauses are more specific and come first.
+    """Return the clauses that a step on a log exercises, in the order of :meth:`.Rules.exercised`.
 
     Args:
         dialect: The dialect of the release whose catalogue applies.

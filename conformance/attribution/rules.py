@@ -83,7 +83,6 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         super().__init__()
         catalogue = load_clauses()
         holding = (row for row in each_variant(rows) if catalogue[row.clause].applies_to(release))
-        # An OBSERVED clause describes what Kafka does in one state; it is more specific, and comes first in the result.
         self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level != "OBSERVED")
 
     def __missing__(self, key: tuple[str, str | None]) -> Compiled:
@@ -99,7 +98,10 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         return compiled
 
     def exercised(self, operation: str, error: str | None, step: Any) -> tuple[str, ...]:
-        """Return the clauses that a step exercises, the most specific first.
+        """Return the clauses that a step exercises, the more specific ones first.
+
+        Clauses with a condition come before those that every such step exercises; of either, OBSERVED clauses, which
+        describe what Kafka does in one state, come before the others, and the rest is the order of the table.
 
         Args:
             error: The kind of the error, or None if the operation succeeded.
@@ -109,7 +111,7 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         return tuple([clause for clause, holds in conditional if holds(step)]) + always
 
     def exercised_in(self, operation: str, error: str | None, conditions: Conditions) -> tuple[str, ...]:
-        """Return the clauses that a step exercises, from conditions that are already evaluated for another release."""
+        """Return what :meth:`exercised` does, from conditions that are already evaluated for another release."""
         always, conditional = self[operation, error]
         return tuple([clause for clause, holds in conditional if conditions[holds]]) + always
 

@@ -246,7 +246,7 @@ def segment_clauses_of(
     files_before: tuple[bytes | None, ...],
     files: tuple[bytes | None, ...],
 ) -> tuple[str, ...]:
-    """Return the clauses that a step exercises, the most specific first.
+    """Return the clauses that a step exercises, in the order of :meth:`.Rules.exercised`.
 
     Args:
         before: The tracked state before the step.

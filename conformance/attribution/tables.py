@@ -1,4 +1,4 @@
-"""Tables of all machines (generators of operations): the clauses that the operations of each can exercise."""
+"""Tables of all machines (generators of operations): the clauses that each has in its own table."""
 
 from __future__ import annotations
 
@@ -42,12 +42,17 @@ def rules_of(machine: str, release: str) -> Rules:
 
 @cache
 def machines_of(clause: str) -> tuple[str, ...]:
-    """Return the machines whose steps can exercise a clause; empty if no step can."""
+    """Return the machines that have a clause in their own tables; empty if no step can exercise it.
+
+    ``cleaned``, whose steps exercise the rows of its base, ``log``, as well, is not named for those.
+    """
     return tuple(machine for machine in MACHINES if clause in _clauses_of(machine))
 
 
 def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
-    """Return the clauses that a machine can exercise on a release, of the edition in force, in the catalogue's order.
+    """Return the clauses of a machine's own table that apply to a release, of the edition in force.
+
+    They have the order of the catalogue. The rows of a base, which ``cleaned`` has, are not among them.
 
     Raises:
         ValueError: The machine is unknown.
@@ -62,7 +67,7 @@ def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
 @cache
 def operations_for(machine: str, clause: str) -> frozenset[str]:
     """Return the operations of a machine that can exercise a clause; empty if all can, or if they are not known."""
-    shared = MACHINES[machine].operations
+    shared = MACHINES[machine].base
     rows = (*(rows_of(shared) if shared in MACHINES else ()), *rows_of(machine))
     named = [row.operations for row in rows if row.clause == clause]
     return frozenset() if ANY in named else frozenset(name for names in named for name in names.split())

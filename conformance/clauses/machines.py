@@ -17,8 +17,8 @@ class MachineUse(NamedTuple):
     """Use of one machine.
 
     Attributes:
-        operations: The module of its operations, if it shares them with another machine. If that is the name of a
-            machine with rows of attribution, the steps exercise these clauses as well.
+        base: The module with its operations, if others have the same: a common one, or that of another machine. If
+            that machine has rows of attribution, the steps exercise their clauses as well.
         by_default: True if ``conformance run`` without a machine selects this one.
         server: True if the machine sends requests to a running server; False if it tests files in a directory.
         examples_factor: The factor for the number of a profile's examples: less than 1 if a step takes longer than a
@@ -29,7 +29,7 @@ class MachineUse(NamedTuple):
             one that writes, one that answers. Alternatives are separated by blanks.
     """
 
-    operations: str = ""
+    base: str = ""
     by_default: bool = True
     server: bool = False
     examples_factor: float = 1.0

@@ -40,7 +40,7 @@ class FilesMachine(Machine):
             NotDrivenError: The machine does not test builds.
             ToolError: Java or the jars are missing, or a class has members that the adapter does not know.
         """
-        module = MACHINES[cls.kind].operations or cls.kind
+        module = MACHINES[cls.kind].base or cls.kind
         return resolve_name(f"conformance.implementations.jvm.{module}:Jvm{module.title()}")(release, progress, build)
 
     @classmethod

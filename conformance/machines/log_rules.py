@@ -17,7 +17,7 @@ from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies.leader import Sent, recompressible, recompressible_topic, sent
 from conformance.strategies.log import Damage, cut_anchors, metadata_damages, near
-from conformance.strategies.producers import Write, many, markers, writes
+from conformance.strategies.producers import Write, id_ranges, markers, writes
 from kidx.java_numbers import INT_MAX
 
 _SHORT: int = 1 << 15  # above the largest producer epoch
@@ -132,9 +132,9 @@ class ProducerRules(LogBase):
         """Append a coordinator's marker of a version, whose epoch may equal the epoch of its transaction."""
         self.do("append_verified", [self.written(write)], self.epoch, version)
 
-    @rule(producers=many(), transactional=st.booleans())
+    @rule(producers=id_ranges(), transactional=st.booleans())
     def meet_many(self, producers: range, transactional: bool) -> None:
-        """Write one batch for each of many producers, so that a snapshot has the order of a grown hash table."""
+        """Write one batch for each of many producers, so that a snapshot shows the order of the hash table."""
         end, kind = self.state.end_offset, {"transactional": True} if transactional else {}
         batches = [
             {"base": base, "epoch": self.epoch, "records": [[0, self.timestamp(1)]], "producer": [producer, 0, 0]}

@@ -21,14 +21,14 @@ def _operations_in(module: str) -> dict[str, Op]:
 
 
 OPS: Final = {
-    name: each for machine, use in MACHINES.items() for name, each in _operations_in(use.operations or machine).items()
+    name: each for machine, use in MACHINES.items() for name, each in _operations_in(use.base or machine).items()
 }
 """The operations of all machines. No two have the same name."""
 
 
 def operations_of(machine: str) -> dict[str, Op]:
     """Return the operations that a machine executes, by name."""
-    declared = _operations_in(MACHINES[machine].operations or machine)
+    declared = _operations_in(MACHINES[machine].base or machine)
     return {name: each for name, each in declared.items() if not each.of or machine in each.of}
 
 

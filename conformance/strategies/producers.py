@@ -48,7 +48,8 @@ def writes(*, client: bool = False) -> Draw[Write]:
     """Draw batches of producers.
 
     Args:
-        client: True for batches that a client sends; False for all that a log may contain, including markers.
+        client: True for batches of records alone, as a leader gets them from clients, invalid ones included; False to
+            draw markers and batches without records, too.
     """
     epochs = (0, 0, 0, 0, 1, -1)
     sequences: tuple[Sequence, ...] = ("next", "next", "next", "repeated", "gap", "zero", "unknown", "last")
@@ -70,6 +71,11 @@ def markers() -> Draw[Write]:
     return writes().map(lambda write: write._replace(ends=write.ends or "commit", empty=False))
 
 
-def many() -> Draw[range]:
-    """Draw ids of many producers, so that Kafka's hash table grows."""
+def id_ranges() -> Draw[range]:
+    """Draw the ids of 8 to 26 producers, which a snapshot has in the order of Kafka's hash table of 16 buckets or more.
+
+    The 8 alone do not make it grow. The 26 are too many for 32 buckets. The 25 that are 16 apart share one bucket of
+    16, and two of 32: Java makes a small table grow rather than a bucket of more than eight, sooner than their number
+    requires it.
+    """
     return st.sampled_from((range(100, 108), range(100, 126), range(7, 400, 16)))

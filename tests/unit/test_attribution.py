@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.attribution import TrackedIndex, clauses_of, is_observed_only, track_step
+from conformance.attribution.rules import ANY, Row, Rules
+from conformance.clauses import load_clauses
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep.file_reader import corrupt
 from conformance.operations import FILE_OPERATIONS, OK, SIGNATURES, Observation, Operation, Outcome, State
@@ -223,6 +225,13 @@ def test_the_last_step_exercises_exactly_these_clauses(tmp_path, shown, not_show
 
 def test_observed_clauses_come_first(tmp_path):
     assert exercised(tmp_path, [time(), LATE]) == ("TI-20a", "AI-8")
+
+
+def test_clauses_with_a_condition_come_before_all_others():
+    levels = {"TI-20a": "OBSERVED", "AI-14b": "OBSERVED", "AI-8": "MUST", "OI-10": "MUST"}
+    assert {clause: load_clauses()[clause].level for clause in levels} == levels
+    rows = [Row(name, ANY, ANY, "", holds) for name, holds in zip(levels, (None, bool, None, bool), strict=True)]
+    assert Rules(rows[::-1], "4.4.0").exercised("append", None, True) == ("AI-14b", "OI-10", "TI-20a", "AI-8")
 
 
 def test_an_unsupported_operation_exercises_no_clause():
