@@ -28,15 +28,21 @@ def epochs_of(verdicts: Sequence[SegmentVerdict]) -> list[EpochEntry]:
 
 
 def check_epochs(
-    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]
+    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition], *, not_fetched: str = ""
 ) -> dict[str, Verdict]:
     """Report differences between checkpoint and batches; return the verdicts on logs with corrupt epochs, by path.
 
     A follower asks the leader for the end offset of an epoch. If the epoch is missing, or begins at another offset, the
     follower truncates its log at the wrong offset. The first epoch may begin earlier than the log.
+
+    Args:
+        not_fetched: why the checkpoint is not on this machine; empty if it is.
     """
     corrupt = _check_falls(verdicts, reporter)
-    _check_checkpoint(partition, verdicts, reporter, is_comparable=not corrupt)
+    if not_fetched and partition.epochs is not None:
+        _report_unreadable(partition.epochs, "cannot be fetched", not_fetched, reporter)
+    else:
+        _check_checkpoint(partition, verdicts, reporter, is_comparable=not corrupt)
     return corrupt
 
 
@@ -54,9 +60,7 @@ def _check_checkpoint(
     try:
         entries = read_epochs(path)
     except OSError as error:
-        reason = error.strerror or str(error)
-        reporter.add(path, Fault.UNREADABLE, "unreadable", f"cannot be read: {reason}")
-        reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
+        _report_unreadable(path, "cannot be read", error.strerror or str(error), reporter)
         return
     if not is_comparable:
         why = "the checkpoint was not compared with the epochs of the log, which are corrupt"
@@ -71,6 +75,11 @@ def _check_checkpoint(
         _report_hidden(path, entries[0], logged[0], reporter)
     broken = reporter.verdict(path) == "broken"
     reporter.files.append(FileVerdict(str(path), "broken" if broken else "exact", entries=len(entries)))
+
+
+def _report_unreadable(path: Path, what: str, reason: str, reporter: Reporter[Partition]) -> None:
+    reporter.add(path, Fault.UNREADABLE, "unreadable", f"{what}: {reason}")
+    reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
 
 
 def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: Reporter[Partition]) -> dict[str, Verdict]:

@@ -210,6 +210,7 @@ def guarded_partition(
     index_interval_bytes: int | None = None,
     records: bool = False,
     living: bool = True,
+    epochs_not_fetched: str = "",
 ) -> PartitionVerdict:
     """Call :func:`kidx.verify.verify_partition`; an exception becomes a finding about the directory.
 
@@ -220,13 +221,14 @@ def guarded_partition(
         index_interval_bytes: the topic's setting; inferred if None.
         records: True to read every record when a segment is verified again.
         living: True to read files again that a broker may be writing to.
+        epochs_not_fetched: see :func:`kidx.verify.verify_partition`; only for files that are not living.
     """
     options: dict[str, Any] = {"release": release, "index_interval_bytes": index_interval_bytes}
     try:
         if living:
             verify_one = partial(guarded_segment, records=records, **options)
             return verify_living(partition, verdicts, verify_one=verify_one, **options)
-        return verify_partition(partition, verdicts, **options)
+        return verify_partition(partition, verdicts, epochs_not_fetched=epochs_not_fetched, **options)
     except Exception as error:  # noqa: BLE001 -- as above
         at = partition.topic, partition.partition, None
         why = f"the verifier failed: {_words(error)}"

@@ -34,6 +34,7 @@ def verify_partition(
     *,
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
+    epochs_not_fetched: str = "",
 ) -> PartitionVerdict:
     """Return the verdict on a partition, from the verdicts on all its segments and from the checkpoints.
 
@@ -44,6 +45,7 @@ def verify_partition(
         verdicts: verdicts of :func:`kidx.verify.verify_segment` on all its segments, in any order.
         release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topic's setting; inferred if None.
+        epochs_not_fetched: why the checkpoint of leader epochs is not on this machine; empty if it is.
     """
     dialect = None if release is None else dialect_of(release)
     ordered = sorted((v for v in verdicts if not v.gone), key=lambda verdict: verdict.segment.base_offset)
@@ -70,7 +72,7 @@ def verify_partition(
     reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing" and kept(file)]
     if partition.complete:
         check_start(partition, loaded, reporter)
-        changed |= check_epochs(partition, loaded, reporter)
+        changed |= check_epochs(partition, loaded, reporter, not_fetched=epochs_not_fetched)
     interval = agree(file.interval for verdict in ordered for file in verdict.files if file.interval is not None)
     files = [
         _settled(file, changed, interval, index_interval_bytes) for each in ordered for file in filter(kept, each.files)

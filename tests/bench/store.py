@@ -21,7 +21,7 @@ from rich.console import Console
 from kidx.spark.fleet.listing import SEGMENT_COST, Request, list_roots, roots_of
 from kidx.spark.fleet.sizing import tasks_of
 from kidx.spark.fleet.tables import LISTING, VERDICTS
-from kidx.spark.fleet.work import settle, verify_rows
+from kidx.spark.fleet.work import settle_partition, verify_rows
 from tests.bench.fleet import make
 from tests.bench.table_report import machine, markdown_table, print_table
 
@@ -99,7 +99,7 @@ def measure(segments: int, requests: Requests) -> list[Counter[str]]:
         counted.append(requests.taken())
         known = {each["key"]: each["verdict"] for each in verdicts.to_pylist()}
         for row in partitions:
-            settle(asked, [row], known)
+            settle_partition(asked, [row], known)
         return [*counted, requests.taken()]
     finally:
         server.stop()

@@ -21,7 +21,7 @@ from kidx.spark.fleet.counting import WAYS, count
 from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.output import reason_of_spark
 from kidx.spark.fleet.places import Place
-from kidx.spark.fleet.replicas import Replica, compare_replicas
+from kidx.spark.fleet.replicas import Replica, compare_listed, compare_replicas
 from kidx.spark.fleet.report import render_report
 from kidx.spark.fleet.sizing import MAX_TASKS, SMALLEST, tasks_of
 from kidx.spark.fleet.summary import Count, Summary
@@ -395,6 +395,56 @@ def test_an_error_of_a_store_names_its_file(data, monkeypatch):
         ]
     finally:
         store.rm("/fleet", recursive=True)
+
+
+@pytest.fixture
+def flaky(data, monkeypatch):
+    """Return a function that puts the directories into a store which then refuses files with some error."""
+    store = fsspec.filesystem("memory")
+    store.put(str(data), "/fleet/1", recursive=True)
+    store.put(str(data), "/fleet/2", recursive=True)
+
+    def refuse(end, error):
+        def refusing(method):
+            def call(self, path, *rest, **options):
+                if path.endswith(end):
+                    raise error
+                return method(self, path, *rest, **options)
+
+            return call
+
+        for name in ("get_file", "open"):
+            monkeypatch.setattr(type(store), name, refusing(getattr(type(store), name)))
+
+    yield refuse
+    monkeypatch.undo()
+    store.rm("/fleet", recursive=True)
+
+
+class StoreError(Exception):
+    """Error of a store's own, such as that of a client for a cloud."""
+
+
+def test_a_checkpoint_of_epochs_that_a_store_refuses_is_one_finding(flaky):
+    url = "memory://fleet/1/untouched-0"
+    plain, verdicts = verified(url)
+    flaky("leader-epoch-checkpoint", StoreError("token expired"))
+    findings, refused = verified(url)
+    (finding,) = [each for each in findings if each not in plain]
+    path = "memory:///fleet/1/untouched-0/leader-epoch-checkpoint"
+    assert (finding.path, finding.verdict, finding.clause) == (path, "unreadable", "LG-4")
+    assert finding.message == "cannot be fetched: token expired"
+    assert refused == verdicts | {path: "unreadable"}
+
+
+def test_a_log_that_a_store_refuses_cannot_be_compared(flaky):
+    asked = Request()
+    rows = [row for row in listed("memory://fleet/1", "memory://fleet/2") if row["topic"] == "untouched"]
+    assert not list(compare_listed(asked, rows))
+    flaky(f"2/untouched-0/{0:020d}.log", StoreError)
+    (found,) = compare_listed(asked, rows)
+    assert (found.path, found.offset) == ("memory:///fleet/2/untouched-0", -1)
+    assert found.message == "memory:///fleet/2/untouched-0: cannot be compared: StoreError"
 
 
 def test_the_reason_is_the_cause_and_not_the_call():

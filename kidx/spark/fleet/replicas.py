@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from kidx.errors import KidxError
 from kidx.printable import counted
 from kidx.spark.fleet.listing import Request, Row, place_of
 from kidx.storage import Store
@@ -125,8 +124,8 @@ def compare_replicas(replicas: Sequence[Replica]) -> Iterator[Difference]:
 def _first_difference(one: Replica, two: Replica) -> Difference | None:
     try:
         found = _first_fault(one, two, max(one.start, two.start))
-    except (KidxError, OSError) as error:
-        found = _Fault(-1, "", "", f"cannot be compared: {error}")
+    except Exception as error:  # noqa: BLE001 -- each store has different errors
+        found = _Fault(-1, "", "", f"cannot be compared: {str(error) or type(error).__name__}")
     if found is None:
         return None
     name, other = two.place.name, one.place.name

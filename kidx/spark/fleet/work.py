@@ -6,6 +6,7 @@ import importlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from itertools import groupby
@@ -53,6 +54,7 @@ def verify_rows(
         for start in range(0, len(batch), _ROWS_AT_ONCE):
             listed = batch.slice(start, _ROWS_AT_ONCE).to_pylist()
             # Each worker process loads the compiled kernels when it has verified enough bytes for them to pay off.
+            # What the listing calls the bytes of a segment is its cost: the size of its log, and a constant.
             _seen["bytes"] += sum(each["bytes"] - SEGMENT_COST for row in listed for each in row["segments"])
             if worth_compiling(_seen["bytes"]):
                 importlib.import_module("kidx.scan.batch_kernels")
@@ -63,16 +65,16 @@ def verify_rows(
 
 def _verdict_row(row: Row, request: Request) -> Row:
     place = place_of(row, request)
-    (found,) = row["segments"]
+    (listed_segment,) = row["segments"]
     try:
-        with place.holding(Path(found["log"]).stem + suffix for suffix in SEGMENT_SUFFIXES) as directory:
+        with place.holding(Path(listed_segment["log"]).stem + suffix for suffix in SEGMENT_SUFFIXES) as directory:
             (segment,) = segments_of(row, directory)
             verdict = guarded_segment(segment, release=request.dialect, index_interval_bytes=request.interval)
     except Exception as error:  # noqa: BLE001 -- each store has different errors
         directory = Path(place.path)
         (segment,) = segments_of(row, directory)
         verdict = unreadable_segment(segment, f"cannot be fetched: {reason_of(error)}")
-    return {"together": row["together"], "key": found["key"], "verdict": _written(verdict, place, directory)}
+    return {"together": row["together"], "key": listed_segment["key"], "verdict": _written(verdict, place, directory)}
 
 
 def _written(verdict: SegmentVerdict, place: Place, directory: Path) -> str:
@@ -107,8 +109,9 @@ def settle_rows(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator
 
     Args:
         request: options of the verification.
-        batches: rows sorted by ``together``, each with a row of the listing in ``listed`` or a verdict in ``found``.
-            Outdated verdicts of earlier attempts are skipped.
+        batches: rows sorted by ``together``, which replicas of one partition have in common, each with a row of the
+            listing in ``listed`` or a verdict in ``found``. Earlier attempts may have left verdicts on files that have
+            changed since: no row of the listing has their keys.
     """
     rows: list[Row] = []
     every = (row for batch in batches for row in batch.to_pylist())
@@ -119,14 +122,14 @@ def settle_rows(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator
                 known[row["found"]["key"]] = row["found"]["verdict"]
             else:
                 listed.append(row["listed"])
-        rows += settle(request, listed, known)
+        rows += settle_partition(request, listed, known)
         if len(rows) >= _ROWS_AT_ONCE:
             yield from to_table(rows, SETTLED).to_batches()
             rows = []
     yield from to_table(rows, SETTLED).to_batches()
 
 
-def settle(request: Request, listed: Iterable[Row], known: Mapping[str, str]) -> list[Row]:
+def settle_partition(request: Request, listed: Iterable[Row], known: Mapping[str, str]) -> list[Row]:
     """Return the rows of :func:`settle_rows` for the replicas of one partition.
 
     Args:
@@ -136,40 +139,45 @@ def settle(request: Request, listed: Iterable[Row], known: Mapping[str, str]) ->
     """
     replicas = sorted(listed, key=itemgetter("place"))
     differences = [asdict(each) for each in compare_listed(request, replicas)] if len(replicas) > 1 else []
-    return [_settled(request, row, known, [] if number else differences) for number, row in enumerate(replicas)]
+    return [_settle_replica(request, row, known, [] if number else differences) for number, row in enumerate(replicas)]
 
 
-def _settled(request: Request, row: Row, known: Mapping[str, str], differences: list[Row]) -> Row:
-    place = place_of(row, request)
-    with place.holding([EPOCHS] if row["epochs"] else []) as directory:
+def _settle_replica(request: Request, row: Row, known: Mapping[str, str], differences: list[Row]) -> Row:
+    place, not_fetched = place_of(row, request), ""
+    with ExitStack() as stack:
+        try:
+            directory = stack.enter_context(place.holding([EPOCHS] if row["epochs"] else []))
+        except Exception as error:  # noqa: BLE001 -- each store has different errors
+            directory, not_fetched = stack.enter_context(place.holding([])), reason_of(error)
         partition = partition_of(row, directory)
-        found = [
+        verdicts = [
             _read(known[each["key"]], segment, directory)
             for each, segment in zip(row["segments"], partition.segments, strict=True)
         ]
         verdict = guarded_partition(
             partition,
-            found,
+            verdicts,
             release=request.dialect,
             index_interval_bytes=request.interval,
-            living=place.store is None,
+            living=place.store is None,  # files of a store were copied, and do not change
+            epochs_not_fetched=not_fetched,
         )
-        settled = _settled_row(row, place, directory, verdict) | {"differences": differences}
+        settled = _replica_row(row, place, directory, verdict) | {"differences": differences}
     return settled | {"counts": count(settled)}
 
 
-def _settled_row(row: Row, place: Place, directory: Path, verdict: PartitionVerdict) -> Row:
+def _replica_row(row: Row, place: Place, directory: Path, verdict: PartitionVerdict) -> Row:
     where = {name: row[name] for name in ("topic", "partition", "broker")}
     modified = dict(row["modified"])
     files = []
     for file in verdict.files:
         name = file.path.rpartition("/")[2]
         digits, stamp = name.partition(".")[0], modified.get(name)
-        found = file.to_json() | where | {"file": name}
-        found["interval_least"], found["interval_most"] = found.pop("index_interval_bytes") or (None, None)
-        found["base_offset"] = int(digits) if digits.isdecimal() else None
-        found["modified"] = None if stamp is None else datetime.fromtimestamp(stamp / 1e6, UTC)
-        files.append(found)
+        about = file.to_json() | where | {"file": name}
+        about["interval_least"], about["interval_most"] = about.pop("index_interval_bytes") or (None, None)
+        about["base_offset"] = int(digits) if digits.isdecimal() else None
+        about["modified"] = None if stamp is None else datetime.fromtimestamp(stamp / 1e6, UTC)
+        files.append(about)
     counts = {name: getattr(verdict, name) for name in ("segments", "batches", "bytes_read")}
     values: Row = {"files": files, "findings": [finding.to_json() for finding in verdict.findings]}
     values = place.with_store_names(values, directory)
