@@ -17,7 +17,7 @@ class MachineUse(NamedTuple):
     """Use of one machine.
 
     Attributes:
-        base: The module with its operations, if others have the same: a common one, or that of another machine. If
+        base: The module with its operations, if others have the same: a common one, or another machine's. If
             that machine has rows of attribution, the steps exercise their clauses as well.
         by_default: True if ``conformance run`` without a machine selects this one.
         server: True if the machine sends requests to a running server; False if it tests files in a directory.

@@ -90,7 +90,7 @@ def mutate_command(
     seeds = tuple(dict.fromkeys(seed or _SEEDS))
     if choices:
         if report is not None:
-            raise ToolError("--report writes the metrics of defects; with --choices there are none")
+            raise ToolError("--report writes the metrics of defects, which --choices does not measure")
         examples = None if max_examples == MAX_EXAMPLES else max_examples
         return _judge(mutants, seeds, as_json=as_json, jobs=jobs, profile=profile.value, examples=examples)
     console = plain_console()

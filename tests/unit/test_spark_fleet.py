@@ -399,13 +399,13 @@ def test_an_error_of_a_store_names_its_file(data, monkeypatch):
 
 @pytest.fixture
 def flaky(data, monkeypatch):
-    """Return a function that puts the directories into a store which then refuses files with some error."""
+    """Put two copies into a store; return a function that lets it fail with an error at files with some ending."""
     store = fsspec.filesystem("memory")
     store.put(str(data), "/fleet/1", recursive=True)
     store.put(str(data), "/fleet/2", recursive=True)
 
-    def refuse(end, error):
-        def refusing(method):
+    def fail(end, error):
+        def failing(method):
             def call(self, path, *rest, **options):
                 if path.endswith(end):
                     raise error
@@ -414,15 +414,15 @@ def flaky(data, monkeypatch):
             return call
 
         for name in ("get_file", "open"):
-            monkeypatch.setattr(type(store), name, refusing(getattr(type(store), name)))
+            monkeypatch.setattr(type(store), name, failing(getattr(type(store), name)))
 
-    yield refuse
+    yield fail
     monkeypatch.undo()
     store.rm("/fleet", recursive=True)
 
 
 class StoreError(Exception):
-    """Error of a store's own, such as that of a client for a cloud."""
+    """Error of a class that only a store has, such as one of a cloud's client."""
 
 
 def test_a_checkpoint_of_epochs_that_a_store_refuses_is_one_finding(flaky):
