@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from kidx.repair import Advice
     from kidx.startup import Start
     from kidx.startup.gravity import Gravity
+    from kidx.startup.mounting import Mounting
     from kidx.verify import Verification
     from kidx.verify.verdicts import Cause
 
 _ENGINES = ("local", "spark")
 _FORMATS = ("text", "json", "prometheus", "nagios")
 _GRAVITIES = ("start", "loss", "broken", "sound-only", "remark")
-_REFERENCES = (" of those above", ", see above", ", above", " above")
-"""Ends of sentences that refer to earlier lines."""
 _MAX_REASONS = 10
 """Maximum number of reasons for skipped paths that are listed."""
 _MAX_CAUSES = 200
@@ -110,6 +109,17 @@ class Request(NamedTuple):
                 self.paths, result, self.dialect, self.index_interval_bytes, config=self.config, progress=count
             )
 
+    def prepare(self, result: Verification, start: Start | None) -> Mounting:
+        """Return what has to be done before the paths, which are a copy, are mounted."""
+        from kidx.startup.mounting import Options, prepare  # noqa: PLC0415 -- numpy is only loaded to work
+
+        if start is None:
+            raise ToolError("--backup needs log directories")
+        options = Options(
+            self.dialect, self.index_interval_bytes, self.config, self.records, self.processes, self.marked
+        )
+        return prepare(result, start, options)
+
     def add_remote(self, result: Verification) -> None:
         """Add the verification of remote storage, which the prediction and the next steps do not consider."""
         if self.remote is not None:
@@ -181,6 +191,10 @@ def verify_command(
             "--records", help="Also read every record: finds errors in batches with a valid checksum. Slower."
         ),
     ] = False,
+    backup: Annotated[
+        bool,
+        typer.Option("--backup", help="The paths are a copy: which steps does it need before a broker mounts it?"),
+    ] = False,
     processes: Annotated[
         int | None,
         typer.Option("-j", "--jobs", min=1, metavar="N", help="Number of processes; one per processor if not given."),
@@ -210,6 +224,10 @@ def verify_command(
     files. Exit code 0: all is exact, sound or changing, 1: something is not, a start would do harm or is unknown, or
     records are lost (--fail-on chooses), 2: nothing could be read.
 
+    With --backup the paths are log directories that were copied, or restored from a snapshot. The commands that a copy
+    needs before a broker mounts it are tried on a view of it, and printed if they help; nothing is changed. Exit code
+    0: it can be used without a change, 1: something has to be done, or is lost.
+
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
     form = "json" if as_json else form
@@ -222,6 +240,15 @@ def verify_command(
             of_spark={"--out": out is not None, "--run-id": run_id is not None},
         )
         _check_choice("gravity", fail_on, _GRAVITIES)
+        if backup:
+            others = {
+                "--engine spark": engine == "spark",
+                "--remote": remote is not None,
+                "--html": html is not None,
+                "--fail-on": fail_on != "broken",
+                f"--format {form}": form not in {"text", "json"},
+            }
+            _check_alone("--backup", [option for option, is_given in others.items() if is_given])
         _check_targets(findings, html)
         request = Request(
             _as_shown(paths, html),
@@ -235,6 +262,8 @@ def verify_command(
             shown=not quiet and form in {"text", "json"},
         )
         result = request.verify_on_spark(out, run_id) if engine == "spark" else request.verify()
+        if backup:
+            return _report_copy(request, result, findings, form, quiet, verbose)
         return _report(request, result, engine, findings, html, form, cast("Gravity", fail_on), quiet, verbose)
     except ToolError as error:
         if form == "nagios":
@@ -256,9 +285,7 @@ def _report(
     verbose: bool,
 ) -> int:
     """Predict the start, print and write the results, and return the exit code."""
-    nothing = result.problems or (not result.partitions and result.left_out)
-    if nothing and not result.files:
-        raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
+    _check_result(result)
     start = None if engine == "spark" else request.predict(result)
     next_steps = None if html is None and form != "text" else request.advise(result, start)
     request.add_remote(result)
@@ -293,6 +320,36 @@ def _report(
     return code
 
 
+def _check_result(result: Verification) -> None:
+    """Raise ToolError if nothing was verified."""
+    nothing = result.problems or (not result.partitions and result.left_out)
+    if nothing and not result.files:
+        raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
+
+
+def _report_copy(
+    request: Request, result: Verification, findings: Path | None, form: str, quiet: bool, verbose: bool
+) -> int:
+    """Print which steps a copy needs before it is mounted, and return the exit code."""
+    _check_result(result)
+    start = request.predict(result)
+    mounting = request.prepare(result, start)
+    if findings is not None:
+        from kidx.findings import write_findings  # noqa: PLC0415
+
+        write_findings(result.findings, findings)
+    if form == "json":
+        more = {"start": mounting.before.to_json(), "backup": mounting.to_json()}
+        say_json(result.to_json() | more)
+    else:
+        _print(result, quiet=quiet, verbose=verbose, start=start)
+        say(*mounting.lines())
+    sys.stdout.flush()
+    if result.exit_code == 2:
+        raise ToolError("no file could be read; the output lists the reasons")
+    return mounting.exit_code
+
+
 def _next_command(request: Request, result: Verification, start: Start | None, next_steps: Advice | None) -> str:
     """Return the one command to type next; empty if nothing is wrong.
 
@@ -311,9 +368,9 @@ def _next_command(request: Request, result: Verification, start: Start | None, n
 
 def _alone(line: str, command: str) -> list[str]:
     """Return the last line without references to other lines, with the next command."""
-    for reference in _REFERENCES:
-        line = line.replace(reference, "")
-    return ["; next: ".join(filter(None, (line, command)))] if line or command else []
+    from kidx.startup.start import without_references  # noqa: PLC0415 -- numpy is only loaded to work
+
+    return ["; next: ".join(filter(None, (without_references(line), command)))] if line or command else []
 
 
 def _print_start(start: Start | None, next_steps: Advice | None, command: str, *, quiet: bool) -> None:
@@ -339,6 +396,12 @@ def _as_shown(paths: list[str], html: Path | None) -> list[str]:
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise ToolError(f"unknown {name} {value!r}; choose from {', '.join(choices)}")
+
+
+def _check_alone(option: str, others: Sequence[str]) -> None:
+    """Raise ToolError if an option is given together with others."""
+    if others:
+        raise ToolError(f"{option} cannot be given with {' and '.join(others)}")
 
 
 def _check_options(engine: str, *, of_local: Mapping[str, bool], of_spark: Mapping[str, bool]) -> None:

@@ -1,7 +1,7 @@
 """Changes of a log directory that an operator can make before a start. Each is tried on a view before it is named.
 
-A view is a scratch directory with the checkpoints of the log directory and links to the files of one partition. A
-change replaces links and copies of the view, never a file of the log directory.
+A view is a scratch directory with the checkpoints of the log directory and links to the files of one partition, or of
+all. A change replaces links and copies of the view, never a file of the log directory.
 """
 
 from __future__ import annotations
@@ -15,11 +15,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from kidx.discovery import CLEAN_SHUTDOWN, LOG, OFFSET_CHECKPOINTS, RECOVERY_POINTS, START_OFFSETS, parse_partition
+from kidx.discovery import (
+    CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG,
+    META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    parse_partition,
+)
 from kidx.errors import KidxError
 from kidx.files import read_small
 from kidx.java_numbers import LONG_MAX
 from kidx.printable import counted, shell_word
+from kidx.rebuild.lock import LOCK_FILE
 from kidx.repair import FROM_A_REPLICA
 from kidx.scan.blocks import LogBlocks
 from kidx.startup.checkpoints import UnreadableError, offsets_of
@@ -35,6 +46,8 @@ if TYPE_CHECKING:
 
 _COPIED: Final = (*OFFSET_CHECKPOINTS, CLEAN_SHUTDOWN)
 """Files of a log directory that decide what a start does with a log."""
+_OF_A_DIRECTORY: Final = (*_COPIED, CLEANED_OFFSETS, META_PROPERTIES)
+"""Files of a log directory that a change may be about."""
 _LARGEST_CHECKPOINT: Final = 64 << 20
 """Maximum size in bytes of a file that is copied whole."""
 
@@ -69,30 +82,77 @@ def make_directory_view(partition: Path, scratch: Path) -> Path:
         OSError: the directory or a checkpoint cannot be read.
     """
     for name in _COPIED:
-        source = partition.parent / name
-        if source.exists():
-            (scratch / name).write_bytes(read_small(source, limit=_LARGEST_CHECKPOINT))
+        _copy(partition.parent / name, scratch)
+    return _make_links(partition, scratch)
+
+
+def make_whole_view(directory: Path, view: Path, *, only: str = "") -> None:
+    """Fill a directory with the view of a log directory and all that is in it, except for its lock.
+
+    Args:
+        directory: the log directory; only read.
+        view: an empty directory.
+        only: name of the one partition that a change of this view may be about; any if empty.
+
+    Raises:
+        OSError: the directory or a checkpoint cannot be read.
+    """
+    for name in _OF_A_DIRECTORY:
+        _copy(directory / name, view)
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name in {LOCK_FILE, *_OF_A_DIRECTORY} and entry.is_file():
+                continue
+            if parse_partition(entry.name) is not None and only in {"", entry.name} and entry.is_dir():
+                _make_links(Path(entry.path), view)
+            else:
+                (view / entry.name).symlink_to(Path(entry.path).absolute())
+
+
+def _copy(source: Path, view: Path) -> None:
+    if source.is_file():
+        (view / source.name).write_bytes(read_small(source, limit=_LARGEST_CHECKPOINT))
+
+
+def _make_links(partition: Path, scratch: Path) -> Path:
+    """Make a directory with a link to each file of a partition, and with the owner and the mode of the partition."""
     view = scratch / partition.name
     view.mkdir()
     with os.scandir(partition) as entries:
         for entry in entries:
             (view / entry.name).symlink_to(Path(entry.path).absolute())
+    status = partition.stat()
+    try:
+        os.chown(view, status.st_uid, status.st_gid)
+        view.chmod(status.st_mode & 0o777)
+    except PermissionError:
+        view.chmod(0o777)  # in a scratch directory that only this user can enter
     return view
 
 
-def set_recovery_point(partition: Path, offset: int) -> Iterator[Change]:
-    """Yield the change that makes a start recover a log from an offset on only."""
-    return _checkpointed(partition, RECOVERY_POINTS, offset)
+def set_recovery_point(partition: Path, offset: int, state: Path | None = None) -> Iterator[Change]:
+    """Yield the change that makes a start recover a log from an offset on only; ``state`` as in _checkpointed."""
+    return _checkpointed(partition, RECOVERY_POINTS, offset, state)
 
 
-def forget_log_start(partition: Path) -> Iterator[Change]:
-    """Yield the change that makes a log start with its first segment."""
-    return _checkpointed(partition, START_OFFSETS, None)
+def set_high_watermark(partition: Path, offset: int, state: Path | None = None) -> Iterator[Change]:
+    """Yield the change that makes an offset the high watermark of a log; ``state`` as in _checkpointed."""
+    return _checkpointed(partition, HIGH_WATERMARKS, offset, state)
+
+
+def forget_log_start(partition: Path, state: Path | None = None) -> Iterator[Change]:
+    """Yield the change that makes a log start with its first segment; ``state`` as in _checkpointed."""
+    return _checkpointed(partition, START_OFFSETS, None, state)
 
 
 def forget_clean_stop(partition: Path) -> Change:
     """Return the change that makes a start recover all logs of the log directory."""
-    return _moved(partition.parent / CLEAN_SHUTDOWN, lambda view: view.parent / CLEAN_SHUTDOWN)
+    return move_out_of_directory(partition.parent / CLEAN_SHUTDOWN)
+
+
+def move_out_of_directory(path: Path) -> Change:
+    """Return the change that moves a file out of its log directory; it is applied to a partition of a view."""
+    return _moved(path, lambda view: view.parent / path.name)
 
 
 def move_out(path: Path) -> Change:
@@ -112,7 +172,7 @@ def _aside(path: Path) -> str:
     It is next to the log directory, and each partition has a directory in it: their files have the same names.
     """
     directory = path.absolute().parent
-    if path.name == CLEAN_SHUTDOWN:
+    if path.name in _OF_A_DIRECTORY:
         return shell_word(f"{directory}.aside")
     return shell_word(f"{directory.parent}.aside/{directory.name}")
 
@@ -163,12 +223,16 @@ def _show(shown: Shown, link: Path) -> None:
     shown.write(link)
 
 
-def _checkpointed(partition: Path, name: str, offset: int | None) -> Iterator[Change]:
-    """Yield the change of a line in a checkpoint of offsets, if that is legible; no offset removes the line."""
+def _checkpointed(partition: Path, name: str, offset: int | None, state: Path | None = None) -> Iterator[Change]:
+    """Yield the change of a line in a checkpoint of offsets, if that is legible; no offset removes the line.
+
+    Args:
+        state: view of the log directory after earlier changes; the log directory itself if None.
+    """
     topic, number, _ = parse_partition(partition.name) or ("", 0, "")
     path, key = (partition.parent / name).absolute(), (topic, number)
     try:
-        before = offsets_of(path)
+        before = offsets_of((state or partition.parent) / name)
     except UnreadableError:
         return
     if _TOPIC.fullmatch(topic) is None or before.get(key) == offset:

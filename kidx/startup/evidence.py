@@ -54,13 +54,13 @@ def lost_logs(result: Verification) -> dict[Path, list[int]]:
 def already_lost(result: Verification) -> dict[Path, str]:
     """Return the remarks about partitions that have lost records according to checkpoints, by partition directory."""
     return {
-        _partition_of(finding): finding.message
+        partition_of(finding): finding.message
         for finding in result.findings
         if finding.verdict in HARMLESS and finding.kind in LOSSES
     }
 
 
-def _partition_of(finding: Finding) -> Path:
+def partition_of(finding: Finding) -> Path:
     """Return the directory of the partition that a finding about a checkpoint is about."""
     directory = Path(finding.path).parent
     return directory if finding.file == EPOCHS else directory / f"{finding.topic}-{finding.partition}"

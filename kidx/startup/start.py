@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 3
 """Maximum number of paths in a line."""
+_REFERENCES: Final = (" of those above", ", see above", ", above", " above")
+"""Ends of sentences that refer to earlier lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,13 @@ class Start:
             "not_evaluated": [encodable(each) for each in self.omitted],
             "clean_stops": [encodable(str(path)) for path, clean in self.clean.items() if clean],
         }
+
+
+def without_references(line: str) -> str:
+    """Return an answer without its references to other lines."""
+    for reference in _REFERENCES:
+        line = line.replace(reference, "")
+    return line
 
 
 # -- text ------------------------------------------------------------------------------------------------------------
