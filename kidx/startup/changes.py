@@ -21,6 +21,7 @@ from kidx.discovery import (
     HIGH_WATERMARKS,
     LOG,
     META_PROPERTIES,
+    METADATA_TOPIC,
     OFFSET_CHECKPOINTS,
     RECOVERY_POINTS,
     START_OFFSETS,
@@ -87,12 +88,12 @@ def make_directory_view(partition: Path, scratch: Path) -> Path:
 
 
 def make_whole_view(directory: Path, view: Path, *, only: str = "") -> None:
-    """Fill a directory with the view of a log directory and all that is in it, except for its lock.
+    """Fill a directory with the view of a log directory and its partitions, without its lock.
 
     Args:
         directory: the log directory; only read.
         view: an empty directory.
-        only: name of the one partition that a change of this view may be about; any if empty.
+        only: name of the one partition that the view has, besides KRaft's own log; all if empty.
 
     Raises:
         OSError: the directory or a checkpoint cannot be read.
@@ -103,9 +104,10 @@ def make_whole_view(directory: Path, view: Path, *, only: str = "") -> None:
         for entry in entries:
             if entry.name in {LOCK_FILE, *_OF_A_DIRECTORY} and entry.is_file():
                 continue
-            if parse_partition(entry.name) is not None and only in {"", entry.name} and entry.is_dir():
+            is_partition = parse_partition(entry.name) is not None and entry.is_dir()
+            if is_partition and only in {"", entry.name}:
                 _make_links(Path(entry.path), view)
-            else:
+            elif not is_partition or entry.name.startswith(METADATA_TOPIC):
                 (view / entry.name).symlink_to(Path(entry.path).absolute())
 
 

@@ -73,6 +73,8 @@ _NAMED: Final = 3
 """Maximum number of reasons in a line."""
 _ANY: Final = "any-0"
 """Name of a partition, which need not exist, for changes of its log directory."""
+_MANY: Final = 32
+"""Number of steps about offsets past the end of a log above which they are tried together."""
 _LISTED: Final = 200
 """Maximum number of partitions that are listed."""
 
@@ -291,7 +293,9 @@ class _Copy:
             view.mkdir(parents=True)
             make_whole_view(directory.absolute(), view)
             self._views[directory] = view
+        self._scratch = scratch
         self._steps: list[Step] = []
+        self._read: dict[Path, dict[tuple[str, int], int]] = {}  # checkpoints of the view
         self._losses: dict[Path, Loss] = {}  # of partitions with a step
 
     def prepare(self) -> Mounting:
@@ -302,6 +306,7 @@ class _Copy:
             if reasons := self._doubts(directory):
                 more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
                 self._forget_clean_stop(directory, f"it is of another moment: {reasons[0]}{more}")
+        self._settle_together()
         for path in self._partitions:
             self._settle_partition(path)
         if self._losses:
@@ -391,7 +396,7 @@ class _Copy:
     def _try_on_directory(self, directory: Path, change: Change, reason: str) -> None:
         before = self._score_of_all(self._start)
         saved = {path: path.read_bytes() for path in self._views[directory].iterdir() if _is_copied(path)}
-        change.apply(self._views[directory] / _ANY)
+        self._apply(change, self._views[directory] / _ANY)
         result, start = self._look(self._views.values())
         known = self._result, self._start
         self._result, self._start = result, start
@@ -399,6 +404,7 @@ class _Copy:
             self._steps.append(Step((change,), reason))
             return
         self._result, self._start = known
+        self._read.clear()
         for path, content in saved.items():
             path.write_bytes(content)
 
@@ -407,6 +413,33 @@ class _Copy:
         return _score(start, start.records_at_risk, refuted)
 
     # -- steps of a partition ------------------------------------------------------------------------------------------
+
+    def _settle_together(self) -> None:
+        """Try all steps about offsets past the end of a log together if there are many.
+
+        Each of them is better, because it leaves one such statement less.
+        """
+        number = sum(len(list(self._refuted(path, self._view_of(path)))) for path in self._partitions)
+        if number <= _MANY:
+            return
+        before, known = _score(self._start, self._start.records_at_risk, number), dict(self._views)
+        for directory, view in known.items():
+            after = self._scratch / "together" / view.parent.name / view.name
+            after.mkdir(parents=True)
+            make_whole_view(view, after)
+            self._views[directory] = after
+        steps = []
+        for path in self._partitions:
+            for step in list(self._refuted(path, known[path.parent] / path.name, self._views[path.parent])):
+                steps.append(step)
+                for change in step.changes:
+                    change.apply(self._view_of(path))
+        result, start = self._look(self._views.values())
+        if _score(start, start.records_at_risk, 0).is_better_than(before):
+            self._result, self._start = result, start
+            self._steps += steps
+        else:
+            self._views = known
 
     def _settle_partition(self, path: Path) -> None:
         """Find the steps about the lines, the snapshots, the index files and the leftovers of a partition."""
@@ -420,7 +453,7 @@ class _Copy:
                 before, self._losses[path] = after, lost
                 self._steps.append(step)
                 for change in step.changes:
-                    change.apply(self._view_of(path))
+                    self._apply(change, self._view_of(path))
 
     def _try(self, path: Path, changes: Sequence[Change]) -> tuple[_Score, Loss]:
         """Return the score of a partition after some changes, and what a start loses of its records in the copy."""
@@ -462,9 +495,15 @@ class _Copy:
                 ends += [end for end in (each.ends.served if each.ends else each.end[1],) if end is not None]
         return min(ends) if ends else LoggedRecords(view).readable_end
 
-    def _refuted(self, path: Path, view: Path) -> Iterator[Step]:
-        """Yield a step for each statement about a partition that names offsets past the end of its log."""
-        end, state = LoggedRecords(view).readable_end, view.parent
+    def _refuted(self, path: Path, view: Path, state: Path | None = None) -> Iterator[Step]:
+        """Yield a step for each statement about a partition that names offsets past the end of its log.
+
+        Args:
+            path: directory of the partition in the copy.
+            view: the same in the view.
+            state: view of the log directory after further steps, to which the next step is added.
+        """
+        end, state = LoggedRecords(view).readable_end, state or view.parent
         topic, number, _ = parse_partition(path.name) or ("", 0, "")
         changes = {
             START_OFFSETS: forget_log_start(path, state),
@@ -473,7 +512,7 @@ class _Copy:
         }
         for name, change in changes.items():
             with contextlib.suppress(UnreadableError):
-                offset = offsets_of(state / name).get((topic, number))
+                offset = self._offsets_of(view.parent / name).get((topic, number))
                 if offset is not None and offset > end:
                     reason = f"{name} has {offset} for {shell_word(path.name)}, which ends at {end}"
                     yield from (Step((each,), reason) for each in change)
@@ -483,6 +522,19 @@ class _Copy:
                 if (view / file.name).is_file():
                     reason = f"a snapshot of the producers at {offset}, and the log ends at {end}"
                     yield Step((move_out(file),), reason)
+
+    def _offsets_of(self, path: Path) -> dict[tuple[str, int], int]:
+        """Return a checkpoint, which is read once if it is of the view; as :func:`offsets_of`."""
+        if self._scratch not in path.parents:
+            return offsets_of(path)
+        if path not in self._read:
+            self._read[path] = offsets_of(path)
+        return self._read[path]
+
+    def _apply(self, change: Change, partition: Path) -> None:
+        """Make a change in the view."""
+        change.apply(partition)
+        self._read.clear()
 
     def _indexes(self, path: Path) -> Iterator[Step]:
         """Yield steps about index files that are wrong, and that a start does not rebuild.
@@ -498,8 +550,8 @@ class _Copy:
             if file.parent != path or file.suffix not in INDEX_SUFFIXES or str(file) in rebuilt:
                 continue
             own = kinds[str(file)] | kinds[str(view / file.name)]
-            what = "entries past the end of its log" if own & _BEYOND else "entries that do not fit its log"
-            reason = f"{file.name} has {what}" if (view / file.name).exists() else f"{file.name} is missing"
+            what = "has entries past the end of its log" if own & _BEYOND else "does not fit its log"
+            reason = f"{file.name} {what if (view / file.name).exists() else 'is missing'}"
             files = dict.fromkeys(each for each in (file, file.with_suffix(".index")) if (view / each.name).exists())
             if (view / file.name).exists():
                 yield Step((move_out(file),), reason)

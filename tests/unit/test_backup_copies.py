@@ -132,6 +132,17 @@ def test_the_printed_commands_make_a_copy_that_verifies_as_they_say(damage, expe
     assert "may I start the broker? yes" in again.stdout
 
 
+def test_many_steps_are_tried_together(data, verify, monkeypatch):
+    monkeypatch.setattr("kidx.startup.mounting._MANY", 2)
+    checkpoints_past_the_end(data)
+    snapshot_past_the_end(data)
+    steps = _STEP.findall(verify(data).stdout)
+    assert len(steps) == 3
+    for step in steps:
+        run(step)
+    assert verify(data).returncode == 0
+
+
 def test_the_page_shows_the_output(data, verify):
     torn_with_a_mark(data)
     write(data / "recovery-point-offset-checkpoint", {0: 30, 1: 24})
