@@ -93,7 +93,7 @@ def make_whole_view(directory: Path, view: Path, *, only: str = "") -> None:
     Args:
         directory: the log directory; only read.
         view: an empty directory.
-        only: name of the one partition that the view has, besides KRaft's own log; all if empty.
+        only: name of the one partition that the view has, and KRaft's own log with it; all if empty.
 
     Raises:
         OSError: the directory or a checkpoint cannot be read.
