@@ -122,7 +122,7 @@ class Ending(NamedTuple):
         end: offset up to which the copy can be used; None if it cannot be used.
         lost: records of the copy that a start after the steps does not serve.
         named: offset that a checkpoint of the copy names past the end; None without one.
-        cut: number of bytes of an incomplete last batch, which a start cuts off.
+        cut: number of bytes after the last whole batch, which a start cuts off.
         reason: why the partition cannot be used, or has lost its beginning; empty if there is no such reason.
     """
 
@@ -140,7 +140,7 @@ class Ending(NamedTuple):
 
     @property
     def has_lost(self) -> bool:
-        """True if records are lost, and not only the incomplete last batch."""
+        """True if records are lost, and not only bytes after the last whole batch."""
         return bool(self.lost or self.absent or self.reason)
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ class Ending(NamedTuple):
         if self.absent:
             said.append(f"its checkpoints name {self.named}: {counted(self.absent, 'offset')} are not in the copy")
         if self.cut:
-            said.append(f"{counted(self.cut, 'byte')} of an incomplete batch after it are cut off by the start")
+            said.append(f"{counted(self.cut, 'byte')} after it are no whole batch, and the start cuts them off")
         limit = "not usable" if self.end is None else f"usable up to offset {self.end}"
         return f"{shell_word(self.directory)}: {limit}: {'; '.join(said)}"
 
@@ -178,6 +178,7 @@ class Mounting:
         endings: partitions that lose something, or have lost it.
         partitions: number of all partitions.
         of_another: change for another broker, with its result; empty if the copy has no node id.
+        limits: lines about effects that were not evaluated.
     """
 
     before: Start
@@ -187,6 +188,7 @@ class Mounting:
     endings: tuple[Ending, ...]
     partitions: int
     of_another: str = ""
+    limits: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -207,7 +209,7 @@ class Mounting:
         if (more := len(self.endings) - _LISTED) > 0:
             lines.append(f"... and {counted(more, 'partition')} more; --json has all")
         lines += [self.of_another] if self.of_another else []
-        return [*lines, self._verdict]
+        return [*lines, *self.limits, self._verdict]
 
     @property
     def _verdict(self) -> str:
@@ -234,6 +236,7 @@ class Mounting:
             "partitions": self.partitions,
             "endings": [each.to_json() for each in self.endings],
             "of_another_broker": encodable(self.of_another),
+            "not_checked": [encodable(each) for each in self.limits],
         }
 
 
@@ -324,6 +327,7 @@ class _Copy:
             tuple(endings),
             len(self._partitions),
             self._of_another(),
+            tuple(map(self._original, self._start.limits)),
         )
 
     @property
@@ -606,7 +610,7 @@ class _Copy:
         if each is not None and each.outcome not in {"kept", "cut"}:
             return Ending(path, None, lost, named, 0, self._original(each.reason))
         if each is not None and each.outcome == "kept":
-            cut = sum(change.before - (change.after or 0) for change in each.changes)
+            cut = sum(max(change.before - (change.after or 0), 0) for change in each.changes)
         later = [each.reason for each in self._start.later if each.directory in places]
         already = [each.reason for each in self._before.lost if each.path == path] if named is None else []
         if end < LoggedRecords(view).readable_end and not lost:
