@@ -12,7 +12,7 @@ from conformance.commands.options import JsonOption, MetricsReportOption, plain_
 from conformance.errors import ToolError
 from conformance.events import Measured
 from conformance.experiments.mutation.historical import KnownBug, load_bugs
-from conformance.experiments.mutation.measuring import KillResult, figures_to, search_kill
+from conformance.experiments.mutation.measuring import KillResult, metrics_writer, search_kill
 from conformance.verdict import Comparison
 
 
@@ -32,7 +32,7 @@ def known_bugs_command(
     """
     bugs = _chosen(ticket)
     found = []
-    with figures_to(report, [bug.planted.machine for bug in bugs], profile="ci", seed=seed) as emit:
+    with metrics_writer(report, [bug.planted.machine for bug in bugs], profile="ci", seed=seed) as emit:
         for bug in bugs:
             result = search_kill(bug.planted, seed, shrink=True)
             found.append((bug, result))

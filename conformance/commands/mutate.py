@@ -26,7 +26,13 @@ from conformance.commands.options import (
 )
 from conformance.errors import ToolError
 from conformance.experiments.mutation.choices import judge_all
-from conformance.experiments.mutation.measuring import MAX_EXAMPLES, MutantScore, chosen_mutants, figures_to, measure
+from conformance.experiments.mutation.measuring import (
+    MAX_EXAMPLES,
+    MutantScore,
+    chosen_mutants,
+    measure,
+    metrics_writer,
+)
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.hangs import WorkerHangError, report_hang
 from conformance.runs.profiles import PROFILES
@@ -97,7 +103,7 @@ def mutate_command(
     shown = console.is_terminal and not (as_json or quiet)
     try:
         with (
-            figures_to(report, [m.machine for m in mutants], profile=profile.value, seed=seeds[0]) as emit,
+            metrics_writer(report, [m.machine for m in mutants], profile=profile.value, seed=seeds[0]) as emit,
             Progress(console=console, transient=True, disable=not shown) as progress,
         ):
             task = progress.add_task(f"{len(mutants)} mutants", total=len(mutants) * len(seeds))
@@ -114,7 +120,7 @@ def mutate_command(
                 emit(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))
     except WorkerHangError as error:  # and the stream of events has no footer, as it was cut off
         traces = (report or state_directory()) / "traces"
-        implementation = (f"mutant:{error.machine}", error.hang.divergence.release)
+        implementation = (f"mutant:{error.task}", error.hang.divergence.release)
         hang_printer(as_json=as_json)(report_hang(error.hang, traces, step_timeout, shrink_time, implementation))
         return 1
     survivors = [each for each in measured if each.survived]

@@ -212,7 +212,7 @@ def run_command(
             rich_help_panel=PANEL_VERDICT,
         ),
     ] = None,
-    update_expectations: Annotated[
+    suggest_expectations: Annotated[
         bool,
         typer.Option(
             "--suggest-expectations",
@@ -278,13 +278,14 @@ def run_command(
         operations=operations,
         edition=edition,
     )
+    # What cannot be read ends the command before anything runs or is written; the run reads it again.
     if edition:
         load_edition(edition)
     load_expectations(expectations)
     if engine == "spark":
         from conformance.commands.spark_campaign import run_campaign  # noqa: PLC0415 -- part of an extra
 
-        if update_expectations:
+        if suggest_expectations:
             raise ToolError("--suggest-expectations is for a run on this machine; the campaign's runs are on executors")
         first = resolve_seed(plan.seed, 0).number
         plan = replace(plan, jobs=1)  # Spark distributes the runs already
@@ -299,7 +300,7 @@ def run_command(
     if seeds is not None:
         raise ToolError("--seeds requires --engine spark; a local run has one seed")
     shown = None if as_json else OutputOptions(quiet=quiet, verbose=verbose, allow_incomplete=allow_incomplete)
-    events = _run_here(plan, report, shown, with_proposal=update_expectations)
+    events = _run_here(plan, report, shown, with_proposal=suggest_expectations)
     differences = sum(isinstance(event, Diverged) for event in events)
     results = [event for event in events if isinstance(event, Result)]
     return compared_in(results, differences or int(_diverges(events))).settle(allow_incomplete=allow_incomplete)

@@ -148,11 +148,11 @@ class BatchedImplementation(Implementation, Protocol):
     """
 
     @staticmethod
-    def batch_group(rules: int, members: Sequence[tuple[BatchedImplementation, int]]) -> BatchGroup:
+    def batch_group(rule_sets: int, members: Sequence[tuple[BatchedImplementation, int]]) -> BatchGroup:
         """Return the group of these members.
 
         Args:
-            rules: The number of sets of rules.
+            rule_sets: The number of sets of rules.
             members: Implementations, each with the number (from 0) of the set of rules that it must follow.
         """
 

@@ -35,11 +35,15 @@ GRACE: Final = 5.0
 
 
 class WorkerHangError(Exception):
-    """Hang or crash of a worker, which has ended."""
+    """Hang or crash of a worker, which has ended.
 
-    def __init__(self, machine: str, hang: Hang) -> None:
+    Attributes:
+        task: What the worker ran: the name of a machine, or of a mutant in a measurement.
+    """
+
+    def __init__(self, task: str, hang: Hang) -> None:
         super().__init__(str(hang.failure))
-        self.machine = machine
+        self.task = task
         self.hang = hang
 
 

@@ -225,7 +225,7 @@ class _Runner:
                 for number, machine in enumerate(machines):
                     self._drive(machine, len(machines) - number, workers)
         except WorkerHangError as error:
-            self.give_up(error.hang, error.machine)
+            self.give_up(error.hang, error.task)
             return False
         finally:
             self.reporter.finish()

@@ -205,7 +205,7 @@ class ReferenceCases:
         if MACHINE_OF[format_name] == "segment":
             self._reference = ReferenceSegment(dialect.release)
             self._reference.perform_for([dialect])
-            self._language = Language(JvmSegment.step_of, JvmSegment.encode_reply)
+            self._language = Language(JvmSegment.encode_step, JvmSegment.encode_reply)
             self._files = tuple(file_name(BASE_OFFSET, suffix) for suffix in SUFFIXES)
         else:
             self._reference = ReferenceIndex(dialect.release)

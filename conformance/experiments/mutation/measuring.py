@@ -1,12 +1,8 @@
-"""Mutation testing: many searches in parallel, and the mutation scores.
+"""Mutation testing: many searches in parallel, the mutation scores, and a stream of events with them.
 
-A mutant is kidx with a planted defect. A search runs examples of a state machine until one detects (kills) the mutant.
-
-Metrics of the harness itself, as a stream of events that ``conformance report`` combines with runs.
-
-Search for one mutant, which is kidx with a planted defect: how many examples a state machine needs to detect it.
-
-A detected mutant is killed, any other survives.
+A mutant is kidx with a planted defect. A search runs examples of a state machine until one detects the mutant, and says
+how many that took. A detected mutant is killed, any other survives. ``conformance report`` combines the stream with the
+streams of runs.
 """
 
 from __future__ import annotations
@@ -267,7 +263,7 @@ def _search_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult
 
 
 @contextmanager
-def figures_to(
+def metrics_writer(
     directory: Path | None, machines: Sequence[str], *, profile: str, seed: int = 0
 ) -> Iterator[Callable[[Measured], None]]:
     """Provide a function that writes rows to a stream of events. Without a directory, the function discards them.

@@ -57,10 +57,10 @@ class JvmCache(JvmClasses[CacheObservation]):
     error_kinds = CACHE_ERROR_KINDS
     operations = _OPERATIONS
     state = CacheState
-    observed = CacheObservation
+    observation_type = CacheObservation
     reply_bytes = 1 << 16
     silent = CACHE_SILENT
-    step_of = Requests(_OPERATIONS)
+    encode_step = Requests(_OPERATIONS)
     shares_codecs = False
 
     def comparable(self, text: str) -> str:
@@ -84,7 +84,7 @@ class FlussCache(JvmCache):
     driver_name = "FlussCacheDriver"
     kind_of = _KIND_OF
     operations = _OF_FLUSS
-    step_of = Requests(_OF_FLUSS)
+    encode_step = Requests(_OF_FLUSS)
     speaks_kafka = False
     batch_group = None  # type: ignore[assignment]  # it has a separate reference
 

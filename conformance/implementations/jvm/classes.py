@@ -68,11 +68,11 @@ class JvmClasses(OptionalMembers, Generic[ObservationType]):
     """Supported operations."""
     state: ClassVar[type]
     """Type of the state."""
-    observed: Callable[[Outcome, Any], ObservationType]
+    observation_type: Callable[[Outcome, Any], ObservationType]
     """Type of the observations, which has an outcome and a state."""
-    step_of: ClassVar[Requests]
+    encode_step: ClassVar[Requests]
     """Encoder of the operations."""
-    any_text: ClassVar[bool] = False
+    ignores_texts: ClassVar[bool] = False
     """True if texts of errors are not compared at all."""
     reply_bytes: ClassVar[int]
     """Size of the buffer for a reply, in bytes."""
@@ -95,7 +95,7 @@ class JvmClasses(OptionalMembers, Generic[ObservationType]):
         self.release = release
         self.build = build
         self.directory = ""
-        numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
+        numbers = {exception: self._number_for_driver(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
         loader = loader_of(release, self.group, progress, build) if loader is None else loader
         if self.shares_codecs:
@@ -116,7 +116,8 @@ class JvmClasses(OptionalMembers, Generic[ObservationType]):
         if self.build is not None:
             probe_build(self.build, self.driver.prepare)
 
-    def _number(self, kind: str) -> int:
+    def _number_for_driver(self, kind: str) -> int:
+        """Return the number of an error kind, increased if the driver is not to compare the text."""
         return self.error_kinds.index(kind) + 1 + (_SILENT if kind in self.silent else 0)
 
     def begin(self, directory: Path) -> None:
@@ -142,7 +143,7 @@ class JvmClasses(OptionalMembers, Generic[ObservationType]):
 
     def perform(self, operation: Operation) -> ObservationType:
         """Execute an operation; see the protocol."""
-        self.driver.step(self.step_of(operation))
+        self.driver.step(self.encode_step(operation))
         return self.observation(operation)
 
     def observation(self, operation: Operation) -> ObservationType:
@@ -158,19 +159,19 @@ class JvmClasses(OptionalMembers, Generic[ObservationType]):
         if not error:
             row = ROWS.get(self.operations[operation.name].gives)
             value = None if row is None or count < 0 else row.value(body[:values_count])
-            return self.observed(Outcome(None, value), state)
+            return self.observation_type(Outcome(None, value), state)
         text = self.driver.text()
         if error < 0:
-            return self.observed(unmapped_exception(self.name, text), state)
+            return self.observation_type(unmapped_exception(self.name, text), state)
         kind = self.error_kinds[error - 1]
-        return self.observed(self.refusal(kind, None if text is None else str(text)), state)
+        return self.observation_type(self.refusal(kind, None if text is None else str(text)), state)
 
     # -- batched execution ----------------------------------------------------------------------------------------
 
     @classmethod
-    def batch_group(cls, rules: int, members: Sequence[tuple[Self, int]]) -> JvmBatchGroup:
+    def batch_group(cls, rule_sets: int, members: Sequence[tuple[Self, int]]) -> JvmBatchGroup:
         """Return the group of all members (see :class:`conformance.implementations.protocol.BatchedImplementation`)."""
-        return JvmBatchGroup(Language(cls.step_of, cls.encode_reply), rules, members)
+        return JvmBatchGroup(Language(cls.encode_step, cls.encode_reply), rule_sets, members)
 
     @classmethod
     def encode_reply(cls, operation: Operation, observation: Any) -> bytes | None:
@@ -194,7 +195,7 @@ class JvmClasses(OptionalMembers, Generic[ObservationType]):
             state: The numbers of the state.
             text: The message of the error.
         """
-        words = None if text is None or cls.any_text else text.encode()
+        words = None if text is None or cls.ignores_texts else text.encode()
         return struct.pack(
             f"={4 + len(values or ()) + len(state)}q",
             0 if error is None else cls.error_kinds.index(error) + 1,
@@ -202,7 +203,7 @@ class JvmClasses(OptionalMembers, Generic[ObservationType]):
             len(state),
             *(values or ()),
             *state,
-            _ANY_TEXT if cls.any_text else _WITHOUT_TEXT if words is None else len(words),
+            _ANY_TEXT if cls.ignores_texts else _WITHOUT_TEXT if words is None else len(words),
         ) + (words or b"")
 
     def refusal(self, kind: str, text: str | None) -> Outcome:

@@ -29,10 +29,10 @@ class JvmIndex(JvmClasses[Observation]):
     error_kinds = ERROR_KINDS
     operations = OPERATIONS
     state = State
-    observed = Observation
+    observation_type = Observation
     reply_bytes = 1 << 20
     silent = SILENT
-    step_of = Requests(OPERATIONS)
+    encode_step = Requests(OPERATIONS)
     shares_codecs = False
 
     def __init__(
@@ -59,5 +59,5 @@ class JvmIndex(JvmClasses[Observation]):
         return operation in INDEX_OPS
 
 
-INDEX: Final = Language(JvmIndex.step_of, JvmIndex.encode_reply)
+INDEX: Final = Language(JvmIndex.encode_step, JvmIndex.encode_reply)
 """Encoder of the steps and replies of an index."""

@@ -91,10 +91,10 @@ class JvmLog(JvmClasses[LogObservation]):
     error_kinds = LOG_ERROR_KINDS
     operations = _OPERATIONS
     state = LogState
-    observed = LogObservation
+    observation_type = LogObservation
     reply_bytes = 1 << 20
-    any_text = True
-    step_of = Requests(_OPERATIONS, of_settings)
+    ignores_texts = True
+    encode_step = Requests(_OPERATIONS, of_settings)
 
     @property
     def class_name(self) -> str:

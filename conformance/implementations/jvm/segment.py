@@ -62,10 +62,10 @@ class JvmSegment(JvmClasses[SegmentObservation]):
     error_kinds = SEGMENT_ERROR_KINDS
     operations = _OPERATIONS
     state = SegmentState
-    observed = SegmentObservation
+    observation_type = SegmentObservation
     reply_bytes = 1 << 18
     silent = SEGMENT_SILENT
-    step_of = Requests(_OPERATIONS)
+    encode_step = Requests(_OPERATIONS)
 
     def comparable(self, text: str) -> str:
         """Return a message without directories and modification times; see the base class."""

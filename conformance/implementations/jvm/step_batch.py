@@ -96,18 +96,18 @@ class StepBatch:
     Releases that share a reference have the same set of rules.
 
     Args:
-        rules: The number of sets of rules.
+        rule_sets: The number of sets of rules.
         language: The encoder of the steps.
 
     Attributes:
         steps: The number of steps.
     """
 
-    def __init__(self, rules: int, language: Language) -> None:
+    def __init__(self, rule_sets: int, language: Language) -> None:
         self._language = language
         self._parts: list[bytes] = []
-        self._files: list[Mapping[str, bytes | None]] = [{}] * rules
-        self._contents: list[Any] = [_Unset.UNSET] * rules
+        self._files: list[Mapping[str, bytes | None]] = [{}] * rule_sets
+        self._contents: list[Any] = [_Unset.UNSET] * rule_sets
         self._name: Any = _Unset.UNSET
         self.steps = 0
 
@@ -291,14 +291,14 @@ class JvmBatchGroup:
 
     Args:
         language: The encoder of the steps.
-        rules: The number of sets of rules; releases that share a reference have the same set.
+        rule_sets: The number of sets of rules; releases that share a reference have the same set.
         members: Implementations, each with a ``driver`` and the number of its set of rules.
     """
 
-    def __init__(self, language: Language, rules: int, members: Sequence[tuple[Any, int]]) -> None:
+    def __init__(self, language: Language, rule_sets: int, members: Sequence[tuple[Any, int]]) -> None:
         self._language = language
-        self._rules = rules
-        self._executors = driver_class("BatchExecutors")(rules, int(most_open_files() * _SHARE))
+        self._rule_sets = rule_sets
+        self._executors = driver_class("BatchExecutors")(rule_sets, int(most_open_files() * _SHARE))
         for member, mine in members:
             self._executors.add(member.driver, mine)
         self.begin = self._executors.begin
@@ -309,7 +309,7 @@ class JvmBatchGroup:
 
     def script(self) -> StepBatch:
         """Return a new batch; see the protocol."""
-        return StepBatch(self._rules, self._language)
+        return StepBatch(self._rule_sets, self._language)
 
     def start(self, script: StepBatch, *, alone: bool) -> None:
         """Start to execute a batch; see the protocol."""

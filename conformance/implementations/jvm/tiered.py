@@ -59,10 +59,10 @@ class JvmTiered(JvmClasses[TieredObservation]):
     error_kinds = TIERED_ERROR_KINDS
     operations = _OPERATIONS
     state = TieredState
-    observed = TieredObservation
+    observation_type = TieredObservation
     reply_bytes = 1 << 20
-    any_text = True
-    step_of = Requests(_OPERATIONS, of_settings)
+    ignores_texts = True
+    encode_step = Requests(_OPERATIONS, of_settings)
 
     def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
         if build is not None:

@@ -38,7 +38,7 @@ class ProcessIndex(ProcessParticipant):
 
     takes_negative_sizes = False
     version = messages.VERSION
-    observed = Observation
+    observation_type = Observation
     essential = ESSENTIAL
     requests = messages.REQUESTS
     closing = messages.REQUESTS["close"]()

@@ -34,7 +34,7 @@ class ProcessLog(ProcessParticipant):
     """
 
     version = messages.VERSION
-    observed = LogObservation
+    observation_type = LogObservation
     essential = frozenset({"open_log", "close_log", "crash_log", "append_as_follower"})
     requests = messages.REQUESTS
     closing = messages.Close(prepared=True)

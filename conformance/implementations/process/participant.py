@@ -192,7 +192,7 @@ class ProcessParticipant(OptionalMembers):
     in_process = False
     """False, because the program has its own deadline for replies."""
     version: ClassVar[Version]
-    observed: ClassVar[type[Observation | LogObservation]]
+    observation_type: ClassVar[type[Observation | LogObservation]]
     """The type of its observations."""
     essential: ClassVar[frozenset[str]]
     """Operations that a machine cannot skip."""
@@ -258,10 +258,10 @@ class ProcessParticipant(OptionalMembers):
         """Execute an operation; see the protocol."""
         if self._failure is None:
             try:
-                return self.observed(self._outcome(operation), self._state())
+                return self.observation_type(self._outcome(operation), self._state())
             except LineProcessError as error:
                 self._failure = Outcome(FAILURE, None, str(error))
-        return self.observed(self._failure, None)
+        return self.observation_type(self._failure, None)
 
     def _introduced(self) -> Any:
         """Start the program for the first time; return its introduction."""

@@ -194,7 +194,7 @@ def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[
             for number, operation in enumerate(trace.operations, start=1):
                 try:
                     damages = operation.name in scope.corrupting_operations
-                    request = None if damages else _request(subject.step_of(operation))
+                    request = None if damages else _request(subject.encode_step(operation))
                     if operation.name in scope.file_selecting_operations:
                         name = scope.named(operation, name)
                     outcome, state = lockstep.perform(operation)
@@ -288,7 +288,7 @@ class _StepWriter:
         if error is None:
             names = self._fields(step) if step.values else ""
             return f"returned({', '.join(map(_long, step.values))});{names}"
-        compared_text = None if self.subject.any_text or error in self.subject.silent else text
+        compared_text = None if self.subject.ignores_texts or error in self.subject.silent else text
         return f"threw({java_string(error)}, {'null' if compared_text is None else java_string(compared_text)});"
 
 

@@ -58,8 +58,8 @@ class Example:
 class _NamedBatch(StepBatch):
     """Batch of steps that also keeps their names."""
 
-    def __init__(self, rules: int, language: Language) -> None:
-        super().__init__(rules, language)
+    def __init__(self, rule_sets: int, language: Language) -> None:
+        super().__init__(rule_sets, language)
         self.names: list[str] = []
 
     def perform(self, operation: Operation, *rest: Any) -> None:
@@ -89,16 +89,16 @@ def record(machine: str, implementation: str, release: str, examples: int, seed:
     found = list[Example]()
     current: list[Example] = []
 
-    def recording(rules: int, members: Sequence[tuple[Any, int]]) -> JvmBatchGroup:
-        group: JvmBatchGroup = type(subject).batch_group(rules, members)
-        start, language = group.start, Language(type(subject).step_of, type(subject).encode_reply)
+    def recording(rule_sets: int, members: Sequence[tuple[Any, int]]) -> JvmBatchGroup:
+        group: JvmBatchGroup = type(subject).batch_group(rule_sets, members)
+        start, language = group.start, Language(type(subject).encode_step, type(subject).encode_reply)
 
         def keep(script: Any, *, alone: bool) -> None:
             current[0].batches.append((script.steps, bytes(script)))
             current[0].operations += script.names
             start(script, alone=alone)
 
-        group.script = lambda: _NamedBatch(rules, language)  # type: ignore[method-assign]
+        group.script = lambda: _NamedBatch(rule_sets, language)  # type: ignore[method-assign]
         group.start = keep  # type: ignore[method-assign]
         return group
 
