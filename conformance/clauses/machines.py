@@ -17,8 +17,8 @@ class MachineUse(NamedTuple):
     """Use of one machine.
 
     Attributes:
-        base: The module with its operations, if others have the same: a common one, or another machine's. If
-            that machine has rows of attribution, the steps exercise their clauses as well.
+        base: The module with its operations, if other machines have the same. It may have the name of a machine; if
+            that has rows of attribution, the steps exercise their clauses as well.
         by_default: True if ``conformance run`` without a machine selects this one.
         server: True if the machine sends requests to a running server; False if it tests files in a directory.
         examples_factor: The factor for the number of a profile's examples: less than 1 if a step takes longer than a
