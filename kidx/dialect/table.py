@@ -206,6 +206,8 @@ class Dialect:
 
     loading_survives_storage_errors = log.flag(">=3.2.1", "",
         "A log whose epochs or topic id cannot be read takes its log directory offline. Before, it ends the broker.")
+    transactions_are_looked_up_offline = log.flag(">=3.0.0", "",
+        "A log with an open transaction that is loaded from a log directory that is offline already ends the broker.")
     topic_ids_are_compared_first = log.flag(">=3.0.0", "",
         "A broker with ZooKeeper does not serve a log with another topic id than its topic. Before, it only "
         "compares the ids of logs that it serves already.")

@@ -61,6 +61,7 @@ from kidx.startup.names import (
     is_unusual,
     unparsed_name,
 )
+from kidx.startup.offline import unreadable_transaction
 from kidx.startup.partitions import (
     Assignment,
     Copies,
@@ -281,6 +282,7 @@ class _Broker:
         fatal, offline = check_properties(self.directories, self.dialect)
         self.fatal += fatal
         self.offline = offline | self.offline
+        self.fatal += self._ended_by_transactions()
         self.node = node_of(self.directories) if self.is_kraft else None
         self.own = [] if self.node is None else assignments(self.cluster, self.node)
         self._find_strays()
@@ -322,6 +324,19 @@ class _Broker:
                 self.fatal.append(
                     why._replace(reason=f"{why.reason}: the log directory with KRaft's own log is given up")
                 )
+
+    def _ended_by_transactions(self) -> Iterator[Remark]:
+        """Yield the open transactions that the broker looks up in log directories that are offline already."""
+        for directory, why in self.offline.items():
+            if why.path.name != META_PROPERTIES:  # without it, no log is loaded
+                unreadable = [each.path for each in (why, *self.further)]
+                path = unreadable_transaction(directory, unreadable, self.dialect)
+                if path is not None:
+                    reason = (
+                        f"it has an open transaction, which the broker cannot look up, because {shell_word(why.path)} "
+                        "has taken its log directory offline"
+                    )
+                    yield Remark(path, reason)
 
     # -- one log directory -----------------------------------------------------------------------------------------
 

@@ -58,6 +58,7 @@ class Loaded:
         lost: what was readable before, and is not after loading.
         split: names of the logs that loading splits.
         rewritten: names of the index files, and of the checkpoint of epochs, that loading rebuilds.
+        is_open: True if a transaction is open.
         fatal: reason why the broker ends; empty if it does not.
         failed: reason why the log directory goes offline; empty if it does not.
         unknown: reason why the result is unknown; empty if it is known.
@@ -69,6 +70,7 @@ class Loaded:
     lost: Loss = NOTHING
     split: tuple[str, ...] = ()
     rewritten: frozenset[str] = frozenset()
+    is_open: bool = False
     fatal: str = ""
     failed: str = ""
     unknown: str = ""
@@ -150,7 +152,9 @@ def load(
             if EPOCHS not in names and _has_all_epochs(log):
                 rewritten |= {EPOCHS}
             sizes = {piece.base: piece.size for piece in pieces}
-            return Loaded(start, end, sizes, lost, tuple(f"{base:020d}{LOG}" for base in sorted(split)), rewritten)
+            names_of_split = tuple(f"{base:020d}{LOG}" for base in sorted(split))
+            is_open = log.first_unstable_offset is not None
+            return Loaded(start, end, sizes, lost, names_of_split, rewritten, is_open)
         finally:
             log.release_handles()
 

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from startups import (
+    CONFIG,
     DISKS,
     ID,
     PROPERTIES,
@@ -25,6 +26,8 @@ from startups import (
 )
 
 from kidx.discovery import parse_partition
+from kidx.log import UnifiedLog
+from kidx.records import build_batch
 from kidx.verify import verify_paths
 
 
@@ -270,6 +273,53 @@ def test_before_3_7_partitions_of_a_directory_that_goes_offline_are_made_elsewhe
     found = start(*early, release=BEFORE)  # the log directory with KRaft's own log
     assert (found.starts, list(found.offline)) == (True, [early[0]])
     assert not start(*early, release="3.7.0").starts
+
+
+@pytest.mark.parametrize(("release", "starts"), [("2.8.2", True), ("3.0.0", False), ("3.6.2", False), ("4.4.0", False)])
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_an_open_transaction_in_a_log_directory_that_is_offline_already_ends_the_broker(
+    early, release, starts, is_clean
+):
+    data, other = early
+    checkpoint = other / "log-start-offset-checkpoint"
+    checkpoint.write_text("garbage\n")
+    path = other / "orders-1"
+    assert start(data, other, release=release).starts
+    begin_transaction(path)
+    if not is_clean:
+        (other / ".kafka_cleanshutdown").unlink()
+        for snapshot in path.glob("*.snapshot"):
+            snapshot.unlink()
+    found = start(data, other, release=release)
+    assert (found.starts, list(found.offline)) == (starts, [other])
+    if not starts:
+        assert [each.path for each in found.fatal] == [path]
+        assert f"because {checkpoint} has taken its log directory offline" in found.line
+    checkpoint.rename(other / "replication-offset-checkpoint")  # is read for each partition that is served
+    assert start(data, other, release=release).starts
+
+
+def test_an_open_transaction_that_is_loaded_before_its_log_directory_goes_offline_does_not_end_the_broker(early):
+    data, other = early
+    shutil.copytree(data / "orders-0", other / "orders-2")
+    first, last = (path for path in other.iterdir() if path.is_dir())
+    text = (first / "partition.metadata").read_text()
+    begin_transaction(first)
+    (last / "partition.metadata").write_text("garbage\n")
+    assert start(data, other).starts
+    (last / "partition.metadata").write_text(text)
+    (first / "partition.metadata").write_text("garbage\n")  # this log itself is not loaded
+    assert start(data, other).starts
+    begin_transaction(last)
+    assert not start(data, other).starts
+
+
+def begin_transaction(path):
+    with UnifiedLog(path, CONFIG, dialect=RELEASE) as log:
+        now = log.clock()
+        log.append_as_leader(
+            build_batch([(now, None, b"x")], producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True), 0
+        )
 
 
 def test_before_3_7_a_partition_that_is_a_link_to_nothing_is_made_elsewhere(early):
