@@ -8,6 +8,7 @@ import pwd
 import stat
 from base64 import urlsafe_b64decode
 from collections import Counter
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import (
@@ -15,6 +16,7 @@ from kidx.discovery import (
     CLEANED_OFFSETS,
     EPOCHS,
     META_PROPERTIES,
+    METADATA_TOPIC,
     OFFSET_CHECKPOINTS,
     PARTITION_METADATA,
     parse_partition,
@@ -122,6 +124,30 @@ def brokers_of(directories: Sequence[Path]) -> list[list[Path]]:
     if len(groups) == 1:
         return [sorted([*groups[0], *rest])]
     return [*groups, *([directory] for directory in rest)]
+
+
+def perhaps_of_one(brokers: Sequence[Sequence[Path]]) -> list[Path]:
+    """Return log directories with different ids that may belong to one broker: then it does not start.
+
+    Brokers are certainly different if they have a partition in common, which is a replica, or if each has KRaft's own
+    log, or its own broker epoch.
+    """
+    found: set[Path] = set()
+    for one, other in combinations(brokers, 2):
+        are_different = (
+            partitions_in(one) & partitions_in(other)
+            or all(any((each / METADATA_LOG).is_dir() for each in some) for some in (one, other))
+            or all(map(_epochs, (one, other)))
+        )
+        if not are_different and all(META_PROPERTIES in names_in(each) for each in (*one, *other)):
+            found |= {*one, *other}
+    return sorted(found)
+
+
+def partitions_in(directories: Iterable[Path]) -> set[tuple[str, int]]:
+    """Return topics and numbers of the partitions in some log directories, without KRaft's own log."""
+    parsed = (parse_partition(path.name) for each in directories for path in directories_in(each))
+    return {each[:2] for each in parsed if each is not None and each[0] != METADATA_TOPIC}
 
 
 def _merged(known: dict[tuple[str, str], list[Path]]) -> list[list[Path]]:

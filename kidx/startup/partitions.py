@@ -27,7 +27,8 @@ from kidx.discovery import (
 from kidx.printable import shell_word
 from kidx.startup.answers import Outcome, PartitionStart, Remark, SegmentChange
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
-from kidx.startup.directories import directories_in, is_reserved
+from kidx.startup.directories import directories_in, is_reserved, partitions_in
+from kidx.startup.kraft import node_of
 from kidx.startup.names import METADATA_LOG, is_of_metadata
 from kidx.startup.readable import NOTHING, LoggedRecords, Piece
 from kidx.startup.remedies import (
@@ -75,6 +76,34 @@ def assignments(cluster: ClusterMetadata, node: int) -> list[Assignment]:
         for (topic_id, number), replicas in cluster.replicas.items()
         if topic_id in names and node in replicas.brokers
     ]
+
+
+def joined(brokers: Iterable[list[Path]], clusters: Mapping[Path, ClusterMetadata]) -> list[list[Path]]:
+    """Join log directories whose node id is wrong to the broker that has their partitions in KRaft's metadata.
+
+    Args:
+        clusters: KRaft's metadata by the log directory with KRaft's own log.
+    """
+    with_metadata: list[list[Path]] = []
+    found: list[list[Path]] = []
+    for directories in brokers:
+        (with_metadata if any(each in clusters for each in directories) else found).append(directories)
+    for directories in with_metadata:
+        known = next(clusters[each] for each in directories if each in clusters)
+        of_it = [others for others in found if _has(known, directories, others)]
+        found = [others for others in found if others not in of_it]
+        directories.extend(each for others in of_it for each in others)
+    return [sorted(each) for each in (*with_metadata, *found)]
+
+
+def _has(cluster: ClusterMetadata, directories: Iterable[Path], others: Iterable[Path]) -> bool:
+    """Return True if a broker has partitions in other log directories whose node has none of them."""
+    there = partitions_in(others)
+
+    def has_some(node: int | None) -> bool:
+        return node is not None and any((each.topic, each.partition) in there for each in assignments(cluster, node))
+
+    return has_some(node_of(directories)) and not has_some(node_of(others))
 
 
 def lost_partitions(

@@ -50,6 +50,7 @@ from kidx.startup.directories import (
     is_managed,
     log_directories,
     names_in,
+    perhaps_of_one,
     without_directory_ids,
 )
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, torn, with_misplaced
@@ -69,6 +70,7 @@ from kidx.startup.partitions import (
     assignments,
     dangling_links,
     inconsistent_ids,
+    joined,
     lost_partitions,
     made_elsewhere,
     only_in_checkpoints,
@@ -145,7 +147,8 @@ def predict(
     known = suspected(result), damaged, lost_logs(result), repairable, intervals, dialect
     named = None if release is None else dialect.release
     running = _Running(properties, clock, faulty, planned.repairs, named, torn(result), result.clusters, progress)
-    brokers = [_Broker(some, [], *known, running) for some in brokers_of(directories)]
+    groups = joined(brokers_of(directories), result.clusters)
+    brokers = [_Broker(some, [], *known, running) for some in groups]
     if not directories:
         brokers = [_Broker([], found, *known, running)]
     for broker in brokers:
@@ -183,6 +186,7 @@ def predict(
         later=tuple(each for broker in brokers for each in broker.later if each.directory not in aside),
         is_configured=properties is not None,
         omitted=tuple(each for broker in brokers for each in broker.omitted),
+        apart=tuple(perhaps_of_one(groups)),
     )
 
 

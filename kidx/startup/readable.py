@@ -126,7 +126,12 @@ def _scan(path: Path) -> _Scan:
                 if shown.size is None or each.position + each.size <= shown.size
             ]
             parts.append(np.array(fields, _ROW))
-    return _Scan(np.concatenate(parts), is_whole, reached)
+    rows = np.concatenate(parts)
+    # A batch whose last offset is too small has all its records nevertheless, up to the next batch.
+    following = np.append(rows["first"][1:], LONG_MAX)
+    after_records = rows["first"] + np.minimum(rows["records"], LONG_MAX - rows["first"])
+    rows["end"] = np.maximum(rows["end"], np.minimum(after_records, following))
+    return _Scan(rows, is_whole, reached)
 
 
 def _size(path: Path) -> int:

@@ -46,6 +46,7 @@ class Start:
         later: harm that the broker does after it has loaded its logs.
         is_configured: True if the broker's ``server.properties`` was given.
         omitted: descriptions of effects after loading that were not evaluated.
+        apart: log directories with different ids that may belong to one broker, which then does not start.
     """
 
     release: str
@@ -70,6 +71,7 @@ class Start:
     later: tuple[Later, ...] = ()
     is_configured: bool = False
     omitted: tuple[str, ...] = ()
+    apart: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = list(LATER_EFFECTS)
@@ -168,6 +170,7 @@ def _line(start: Start) -> str:
     if start.answer.startswith("yes"):
         conditions += ["KRaft's own log is elsewhere"] if start.without_metadata else []
         conditions += [f"{_some(map(shell_word, start.empty))} had no partition"] if start.empty else []
+        conditions += [f"{_some(map(shell_word, start.apart))} are of different brokers"] if start.apart else []
     condition = f", if {' and '.join(conditions)}" if conditions else ""
     return f"may I start the broker? {_answered(start)}{condition}"
 

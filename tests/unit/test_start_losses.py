@@ -3,6 +3,7 @@
 import shutil
 import sys
 
+import google_crc32c
 import pytest
 from startups import (
     ELSEWHERE,
@@ -272,6 +273,22 @@ def test_what_is_not_kept_is_counted_once_and_in_the_range_of_its_segment(data):
     assert logged.lost(kept[1:], 99, 12, 48) == Loss(12, 12, 0, 11)
     assert logged.lost(kept[:3], 0, 0, 40) == Loss(12, 12, 36, 47)
     assert logged.lost([*kept[:3], Piece(36, topic / log(36), kept[3].size - 1)], 0, 0, 48) == Loss(2, 2, 46, 47)
+
+
+@pytest.mark.parametrize("delta", [-5, -1, 0])
+def test_a_batch_whose_last_offset_is_too_small_has_all_its_records(data, delta):
+    topic = data / "orders-0"
+    path = topic / log(36)
+    content = bytearray(path.read_bytes())
+    size = len(content) // 6
+    content[3 * size + 23 : 3 * size + 27] = delta.to_bytes(4, "big", signed=True)
+    checksum = google_crc32c.value(bytes(content[3 * size + 21 : 4 * size]))
+    content[3 * size + 17 : 3 * size + 21] = checksum.to_bytes(4, "big")
+    path.write_bytes(content)
+    logged = LoggedRecords(topic)
+    assert logged.lost([], 0, 0, 48) == Loss(48, 48, 0, 47)
+    kept = [Piece(base, topic / log(base), size) for base, size in logged.sizes.items() if base < 36]
+    assert logged.lost(kept, 0, 0, 36) == Loss(12, 12, 36, 47)
 
 
 @pytest.mark.parametrize("at", [16, 100])  # the format, which no checksum covers; a record

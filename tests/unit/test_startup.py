@@ -401,6 +401,40 @@ def test_two_brokers_are_two_brokers(data, tmp_path):
     assert start(data, other).answer == "yes"
 
 
+def test_log_directories_with_different_ids_may_belong_to_one_broker(data, tmp_path):
+    """Before 3.7, no broker epoch decides; where no topic has an id, a cluster id does not, either."""
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    for directory, begin in ((data, 0), (other, 3)):
+        (directory / ".kafka_cleanshutdown").write_text("")
+        for number in range(3):
+            (directory / f"orders-{number}" / "partition.metadata").unlink()
+            (directory / f"orders-{number}").rename(directory / f"orders-{number + begin}")
+        write_offsets(directory / "recovery-point-offset-checkpoint", {number + begin: 48 for number in range(3)})
+    condition = f"if {data} and {other} are of different brokers".replace(" and ", ", ")
+    for ids in ("broker.id=7\ncluster.id=c1\n", "broker.id=1\ncluster.id=c2\n"):
+        (data / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=c1\n")
+        (other / "meta.properties").write_text(f"version=0\n{ids}")
+        found = start(data, other, release="3.6.2")
+        assert (found.answer, found.apart) == ("yes", (data, other))
+        assert found.line.endswith(condition)
+    shutil.copytree(data / "orders-0", other / "orders-0")  # a replica
+    assert not start(data, other, release="3.6.2").apart
+
+
+@pytest.mark.parametrize(("replica", "starts"), [(1, False), (7, True)])
+def test_the_metadata_of_kraft_know_whose_log_directory_it_is(data, tmp_path, replica, starts):
+    other = tmp_path / "other"
+    other.mkdir()
+    (data / "orders-2").rename(other / "orders-2")
+    (other / ".kafka_cleanshutdown").write_text("")
+    write_offsets(other / "recovery-point-offset-checkpoint", {2: 48})
+    (other / "meta.properties").write_text(PROPERTIES.replace("node.id=1", "node.id=7"))
+    write_metadata(data, *(partition_record(number, [1]) for number in range(2)), partition_record(2, [replica]))
+    found = start(data, other, release="3.6.2")
+    assert (found.starts, [each.path.name for each in found.fatal]) == (starts, [] if starts else ["meta.properties"])
+
+
 def test_a_partition_of_another_topic_becomes_a_stray(data):
     (data / "orders-0" / "partition.metadata").unlink()
     (data / "orders-1" / "partition.metadata").write_text(f"version: 7\ntopic_id: {ID}")
