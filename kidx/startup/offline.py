@@ -1,8 +1,8 @@
 """Logs that a broker loads from a log directory that is offline already: what it cannot read there ends it.
 
-A checkpoint, a checkpoint of epochs or a topic id that cannot be read marks its log directory at once, and the broker
-loads the remaining logs nevertheless. A log with an open transaction looks up where the transaction begins. In a marked
-directory that is an error, without an I/O error as its cause, which loading does not survive.
+A checkpoint, a checkpoint of epochs or a topic id that cannot be read marks its log directory immediately, and the
+broker loads the remaining logs nevertheless. A log with an open transaction looks up where the transaction begins. In a
+marked directory that is an error, without an I/O error as its cause, which loading does not survive.
 """
 
 from __future__ import annotations
