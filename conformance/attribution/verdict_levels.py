@@ -15,6 +15,8 @@ from kidx.layout import TIME_INDEX
 
 OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
 """The fields of a state that depend on the length of the file."""
+READ_WHEN_NEEDED: Final = frozenset({"maximum", "rolling_based_timestamp"})
+"""The fields of a segment's state that are None until they are read from its files."""
 _OF_OUTCOME: Final = "bytes/of-outcome"
 """Excuse for bytes that follow from another outcome; bytes that differ after equal outcomes are not excused."""
 _OF_RENAMED: Final = frozenset({".deleted", ".swap", ".cleaned"})
@@ -31,7 +33,9 @@ class DivergentParts(NamedTuple):
         files: The names of the files that differ, each with keywords for the kind of difference.
         both_refused: True if both outcomes are errors, as required, but of different kinds.
         results: How the outcomes differ: ``error`` if only one of them is an error, or the names of the fields of the
-            result that differ; empty if the result has no fields.
+            result that differ; empty if the result has no fields. ``entry`` replaces ``error`` if both sides appended
+            the records to a segment, and one side then rejected an index entry.
+        unread: The names of those fields that one side has read from the files and the other has not read yet.
     """
 
     clauses: Collection[str]
@@ -40,6 +44,7 @@ class DivergentParts(NamedTuple):
     files: Collection[tuple[str, Collection[str]]] = ()
     both_refused: bool = False
     results: Collection[str] = ()
+    unread: Collection[str] = ()
 
 
 def counts_at_level(parts: DivergentParts, level: str) -> bool:
@@ -63,7 +68,7 @@ def counts_at_level(parts: DivergentParts, level: str) -> bool:
     return bool(noticed) and not is_observed_only(
         parts.clauses,
         noticed,
-        parts.fields,
+        [name for name in parts.fields if name not in parts.unread],
         parts.files,
         ("API", "OBSERVED"),
         is_other_outcome=not {"outcome", "text"}.isdisjoint(parts.facets),
@@ -76,7 +81,7 @@ def noticed_facets(parts: DivergentParts) -> frozenset[str]:
 
     The kind of an error is visible if a clause guarantees it; the message of an error never is. The length of an index
     file is visible if a clause guarantees it, and for a finished time index, whose last entry is taken for the largest
-    timestamp.
+    timestamp. When a segment reads a value from its files is not visible; the value is compared when both have it.
 
     Args:
         parts: The parts of the step that differ.
@@ -86,7 +91,7 @@ def noticed_facets(parts: DivergentParts) -> frozenset[str]:
     noticed = set(parts.facets) - {"text"}
     if parts.both_refused and "kind" not in promised:
         noticed.discard("outcome")
-    if parts.fields and all(name.rpartition(".")[2] in OF_THE_FILE for name in parts.fields):
+    if parts.fields and all(name in parts.unread or name.rpartition(".")[2] in OF_THE_FILE for name in parts.fields):
         noticed.discard("state")
     if "length" not in promised and parts.files and all(_is_padding_only(*file) for file in parts.files):
         noticed.discard("bytes")

@@ -28,7 +28,8 @@ with Kafka, or consumes from the log. The kind of an error, the free space after
 a closed index belong to it, too, whichever clause is about them. ``OBSERVED`` is an accident or a defect of Kafka that
 an implementation need not copy. ``reason`` explains both levels. ``excuses`` lists the facets of a step
 (:data:`FACETS`) in which an implementation may differ; by default all of them for an OBSERVED clause, and none for an
-API clause. A part of a facet is possible, too: ``outcome/error`` if only one side fails, ``outcome/FIELD`` of a result,
+API clause. A part of a facet is possible, too: ``outcome/error`` if only one side fails, ``outcome/entry`` if one side
+rejects an index entry of records that both have appended, ``outcome/FIELD`` of a result,
 ``state/FIELD``, ``bytes/SUFFIX`` for files with this suffix,
 ``bytes/of-outcome`` for bytes and a state that follow from another outcome, and six kinds of file difference:
 ``bytes/room`` (only the unused end differs, in length), ``bytes/tail`` (only bytes after the entries differ),

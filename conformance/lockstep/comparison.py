@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.attribution.verdict_levels import READ_WHEN_NEEDED
 from conformance.implementations.model import UNKNOWN
-from conformance.lockstep.divergence import Divergence, file_differences
+from conformance.lockstep.divergence import Divergence, FileDifference, file_differences
 from conformance.operations.outcomes import FAILURE
 from conformance.operations.state_diff import differing_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from conformance.lockstep.divergence import Files
+    from conformance.lockstep.divergence import Entries, Files
     from conformance.operations import Operation, Outcome
 
 Pairs = dict[str, tuple[Any, Any]]
@@ -87,6 +88,7 @@ def build_divergence(
     named: Callable[[Any], Files] | None = None,
     promised: bool = True,
     rests_on: Callable[[Divergence], Collection[str]] = lambda _: (),
+    known: Iterable[Entries | None] = (),
 ) -> Divergence | None:
     """Return the divergence between the expected and the actual values, or None if they are equal.
 
@@ -101,6 +103,7 @@ def build_divergence(
         named: A function that returns the files of a side by name; None if files are not classified.
         promised: True if a broker can execute such a step.
         rests_on: A function that returns the clauses by which the state came about that a difference depends on.
+        known: The number of entries in the index files of both sides by suffix, as far as the states have it.
     """
     different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
     if not different:
@@ -108,12 +111,16 @@ def build_divergence(
     expected, actual = next(iter(different.values()))
     if isinstance(expected, dict):
         expected, actual = differing_files(expected, actual)
-    fields = tuple(name for name, _, _ in differing_fields(*different["state"])) if "state" in different else ()
-    files = () if named is None or "bytes" not in different else file_differences(*map(named, different["bytes"]))
+    states = tuple(differing_fields(*different["state"])) if "state" in different else ()
+    fields = tuple(name for name, _, _ in states)
+    files: tuple[FileDifference, ...] = ()
+    if named is not None and "bytes" in different:
+        files = file_differences(named(different["bytes"][0]), named(different["bytes"][1]), *known)
     found = Divergence(
         step, operation, *who, against, tuple(different), expected, actual, clauses, fields, files, promised
     )
-    return replace(found, rests_on=tuple(rests_on(found)))
+    unread = tuple(name for name, *values in states if name in READ_WHEN_NEEDED and None in values)
+    return replace(found, rests_on=tuple(rests_on(found)), unread=unread)
 
 
 def differing_files(

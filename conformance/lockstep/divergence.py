@@ -38,6 +38,8 @@ _RUN_SPECIFIC: Final = re.compile(r"0x[0-9a-fA-F]+|\(\d+\)|(?<=goroutine )\d+")
 """Parts of a crash message that differ from run to run: addresses, and ids of processes, threads and goroutines."""
 
 
+_OF_AN_ENTRY: Final = frozenset({"invalid_argument", "invalid_offset"})
+"""The errors of an append whose index entry is rejected: the index is full, or the offset does not ascend."""
 CRASH_ASPECT: Final = "failure"
 """The aspect of an implementation that has crashed, timed out or sent a malformed reply."""
 
@@ -59,6 +61,7 @@ class Divergence:
         files: The differing files, even if the first aspect is another.
         promised: True if a broker can execute such a step; otherwise no guarantee is broken.
         rests_on: The ids of clauses below MUST by which the state came about that the difference depends on.
+        unread: The names of those fields that one side has read from the files and the other has not read yet.
     """
 
     step: int
@@ -74,6 +77,7 @@ class Divergence:
     files: tuple[FileDifference, ...] = ()
     promised: bool = True
     rests_on: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def is_failure(self) -> bool:
@@ -139,12 +143,20 @@ class Divergence:
 
     @property
     def _difference(self) -> DivergentParts:
-        return DivergentParts(self.clauses, self.aspects, self.fields, self.files, all(self.are_errors), self._results)
+        parts = DivergentParts(self.clauses, self.aspects, self.fields, self.files, all(self.are_errors), self._results)
+        return parts._replace(unread=self.unread)
+
+    @property
+    def _how_refused(self) -> str:
+        """``entry`` if both sides appended the records to a segment, and one side rejected an index entry of them."""
+        errors = {each.error for each in self.outcomes or ()} - {None}
+        is_appended = self.operation.name == "append_records" and errors <= _OF_AN_ENTRY and "size" not in self.fields
+        return "entry" if is_appended and all(suffix_of(name) != ".log" for name, _ in self.files) else "error"
 
     @property
     def _results(self) -> tuple[str, ...]:
         if any(self.are_errors) or self.outcomes is None:
-            return ("error",) if sum(self.are_errors) == 1 else ()
+            return (self._how_refused,) if sum(self.are_errors) == 1 else ()
         names, values = OPS[self.operation.name].fields, [each.value for each in self.outcomes]
         if any(not isinstance(each, tuple) or len(each) != len(names) for each in values):
             return ()
@@ -273,17 +285,31 @@ class FileDifference(NamedTuple):
     how: frozenset[str] = frozenset()
 
 
-def file_differences(expected: Files, actual: Files) -> tuple[FileDifference, ...]:
-    """Return the files that differ, by name."""
+Entries = Mapping[str, int]
+"""The number of entries in the index files of a segment, by suffix."""
+
+
+def file_differences(
+    expected: Files, actual: Files, of_expected: Entries | None = None, of_actual: Entries | None = None
+) -> tuple[FileDifference, ...]:
+    """Return the files that differ, by name.
+
+    Args:
+        of_expected: The number of entries that the expected state has, if the files are of one segment: a truncated
+            index keeps the bytes after its entries.
+        of_actual: The number of entries that the actual state has.
+    """
     names = sorted(name for name in {*expected, *actual} if expected.get(name) != actual.get(name))
-    return tuple(FileDifference(name, frozenset(_how(name, expected.get(name), actual))) for name in names)
+    known = of_expected or {}, of_actual or {}
+    return tuple(FileDifference(name, frozenset(_how(name, expected.get(name), actual, *known))) for name in names)
 
 
-def _how(name: str, expected: bytes | None, files: Files) -> list[str]:
+def _how(name: str, expected: bytes | None, files: Files, of_expected: Entries, of_actual: Entries) -> list[str]:
     content, path = files.get(name), PurePath(name)
     if path.suffix != (suffix := suffix_of(name)):
         path = PurePath(path.stem.removesuffix(suffix) + suffix)
     is_index = path.suffix in _SOUND
+    log = files.get(f"{path.stem}.log{name.removeprefix(path.name)}")  # renamed like the index
     found = []
     if is_index and _used(path, expected) == _used(path, content):
         found += ["room", "tail"]
@@ -291,17 +317,26 @@ def _how(name: str, expected: bytes | None, files: Files) -> list[str]:
             found.append("longer")
     elif is_index and (content or b"").startswith(_used(path, expected)):
         found.append("tail")
+    mine, theirs = _entries_of(path, expected, of_expected), _entries_of(path, content, of_actual)
     if is_index and content and path.stem.isdecimal():
-        log = files.get(f"{path.stem}.log")
-        if log is not None and _SOUND[path.suffix](content, log, int(path.stem)) and _is_finished(path, content, files):
+        is_sound = log is not None and _SOUND[path.suffix](theirs, log, int(path.stem))
+        if is_sound and _is_finished(path, content, files, log):
             found.append("sound")
-    if is_index and _used(path, expected) and not _used(path, content) and _is_finished(path, b"", files):
+    if is_index and _used(path, mine) and not _used(path, theirs) and _is_finished(path, b"", files, log):
         found.append(f"sparse{path.suffix}")
     if not expected and not content:
         found.append("empty")
     if expected is None or content is None:
         found.append(f"absent{path.suffix}")
     return found
+
+
+def _entries_of(path: PurePath, data: bytes | None, entries: Entries) -> bytes:
+    """Return an index file with zeros for the bytes after its entries, if their number is known."""
+    if data is None or path.suffix not in entries:
+        return data or b""
+    size = entries[path.suffix] * (OFFSET_INDEX if path.suffix == ".index" else TIME_INDEX).size
+    return data[:size].ljust(len(data), b"\0")
 
 
 class _Place(NamedTuple):
@@ -341,14 +376,24 @@ def _is_sound_offset_index(data: bytes, log: bytes, base: int) -> bool:
 def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
     """Return True if each entry has the timestamp of a batch that no earlier batch exceeds, and both fields ascend."""
     places = _places(log)
-    known = {place.largest for place in places}
     before = (-1, -1)
     for timestamp, relative in _entries(data, TIME_INDEX):
-        larger = any(place.largest > timestamp for place in places if place.last < base + relative)
-        if timestamp not in known or larger or timestamp <= before[0] or relative < before[1]:
+        may_be = _may_be_largest(places, timestamp, base + relative)
+        if not may_be or timestamp <= before[0] or relative < before[1]:
             return False
         before = timestamp, relative
     return True
+
+
+def may_be_largest(log: bytes, timestamp: int, offset: int) -> bool:
+    """Return True if a batch of a log has a timestamp that no batch exceeds that ends before an offset."""
+    return _may_be_largest(_places(log), timestamp, offset)
+
+
+def _may_be_largest(places: Sequence[_Place], timestamp: int, offset: int) -> bool:
+    return any(place.largest == timestamp for place in places) and not any(
+        place.largest > timestamp for place in places if place.last < offset
+    )
 
 
 def _used(path: PurePath, data: bytes | None) -> bytes:
@@ -358,12 +403,12 @@ def _used(path: PurePath, data: bytes | None) -> bytes:
     return whole.rstrip(b"\0")
 
 
-def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
+def _is_finished(path: PurePath, data: bytes, files: Files, log: bytes | None) -> bool:
     """Return True if the last entry of a time index has the largest timestamp, or if no segment follows."""
     if path.suffix != ".timeindex" or not any(name.endswith(".log") and name > f"{path.stem}.log" for name in files):
         return True
     entries = _entries(data, TIME_INDEX)
-    largest = max((place.largest for place in _places(files.get(f"{path.stem}.log") or b"")), default=-1)
+    largest = max((place.largest for place in _places(log or b"")), default=-1)
     of_zeros = 0 if len(data or b"") >= TIME_INDEX.size else -1  # the entry of the first record, with timestamp 0
     return (entries[-1][0] if entries else of_zeros) == largest
 

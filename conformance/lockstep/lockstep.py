@@ -423,9 +423,11 @@ class Lockstep(Generic[ObservationT, Files]):
             dialect = self.groups[group].dialect
             clauses = self.scope.implicated_clauses(clauses, step.operation, dialect, seen, expected, found)
         promised = step.is_promised(group) and participant.is_promised()
+        promised = promised and self.scope.is_of_a_broker(step.operation, clauses, seen, found)
         hidden = step.hidden[group] if step.hidden else ()
         rests_on = partial(self.scope.rests_on, participant.history, hidden, expected=expected[0], actual=found[0])
         more = {"named": partial(self.scope.by_name, name=step.name), "promised": promised, "rests_on": rests_on}
+        more["known"] = [self.scope.entries_of(each[0]) for each in (expected, found)]
         self._diverged(participant, "kidx", pairs, participant.implicated_clauses(clauses), step.number, **more)
 
     def compare_directories(self) -> None:

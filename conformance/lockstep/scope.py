@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
     from pathlib import Path
 
-    from conformance.lockstep.divergence import Divergence
+    from conformance.lockstep.divergence import Divergence, Entries
     from conformance.lockstep.participant import Participant
     from conformance.operations import Operation
     from conformance.operations.op import Op
@@ -147,6 +147,28 @@ class Scope(Generic[ObservationT, Files]):
         """Return True if a broker can execute a step; called before :meth:`track`."""
         del operation, tracked, after
         return True
+
+    def is_of_a_broker(
+        self,
+        operation: Operation,
+        clauses: tuple[str, ...],
+        seen: tuple[tuple[ObservationT, Files], tuple[ObservationT, Files]],
+        actual: tuple[ObservationT, Files],
+    ) -> bool:
+        """Return True if a broker can have the files and the arguments of a step; called after a divergence only.
+
+        Args:
+            clauses: The clauses that the step exercises.
+            seen: The reference's observations and files before and after the step.
+            actual: The subject's observation and files.
+        """
+        del operation, clauses, seen, actual
+        return True
+
+    def entries_of(self, observation: ObservationT) -> Entries | None:
+        """Return the number of entries in the index files by suffix, if the files are of one segment."""
+        del observation
+        return None
 
     def clauses_of(
         self,

@@ -215,6 +215,20 @@ def test_a_missing_index_has_no_entry():
     assert how(".txnindex", b"", None) == {"empty", "absent.txnindex"}
 
 
+def test_the_log_of_a_renamed_index_is_renamed_as_well():
+    names = [f"{STEM}{suffix}.deleted" for suffix in (".log", ".index")]
+    mine, theirs = (dict(zip(names, (LOG, offsets(entry)), strict=True)) for entry in ((6, SECOND), (10, THIRD)))
+    (found,) = file_differences(mine, theirs)
+    assert found.how == {"sound"}
+
+
+def test_bytes_that_a_truncation_left_after_the_entries_are_none():
+    mine, theirs = ({f"{STEM}.log": LOG, f"{STEM}.timeindex": times(entry, room=12)} for entry in ((90, 6), (1000, 0)))
+    assert file_differences(mine, theirs)[0].how == frozenset()
+    (found,) = file_differences(mine, theirs, {".timeindex": 1}, {".timeindex": 0})
+    assert found.how == {"sound", "sparse.timeindex"}
+
+
 def test_trailing_bytes_after_records_are_no_padding():
     (found,) = file_differences({"0.log": LOG + bytes(5)}, {"0.log": LOG})
     assert found == FileDifference("0.log")

@@ -81,7 +81,7 @@ def _planted_in(base: type, function: str, before: str, after: str) -> type:
         return type("Chosen", (base, planted(AbstractIndex, [function], before, after)), {})
 
 
-def _class(clause: str, kind: str, made: type) -> None:
+def choose_class(clause: str, kind: str, made: type) -> None:
     """Register a class as a choice; its docstring is the title."""
     choose(clause, f"{kind}-{made.__name__.lower()}", (made.__doc__ or "").partition("\n")[0], kind, lambda: made)
 
@@ -364,21 +364,21 @@ for _clauses, _machine, _operations, _errors in _TEXTS:
             partial(_with_other_words, _machine, _operations, _errors),
         )
 
-_class("AI-7", "offset", ReportsAnotherCapacity)
-_class("AI-7", "time", ReportsAnotherCapacity)
-_class("AI-33", "offset", BisectsOffsets)
-_class("AI-33", "time", BisectsTimes)
-_class("AI-35", "offset", ChecksTheOrderOfOffsets)
-_class("AI-35", "time", ChecksTheOrderOfTimes)
+choose_class("AI-7", "offset", ReportsAnotherCapacity)
+choose_class("AI-7", "time", ReportsAnotherCapacity)
+choose_class("AI-33", "offset", BisectsOffsets)
+choose_class("AI-33", "time", BisectsTimes)
+choose_class("AI-35", "offset", ChecksTheOrderOfOffsets)
+choose_class("AI-35", "time", ChecksTheOrderOfTimes)
 choose_defect("AI-30", "time", "warm-section-of-another-index")
-_class("AI-11a", "time", RefusesToCutEntries)
-_class("AI-13b", "offset", ClearsTheTailWhenGrowing)
-_class("AI-14b", "offset", ClearsOnTruncation)
-_class("AI-15b", "time", ResetClears)
-_class("AI-21a", "offset", CopiesInsteadOfMoving)
-_class("AI-21b", "offset", KeepsItsNameAfterAFailure)
-_class("AI-36", "offset", GoesBackToTheFirstEqualKey)
-_class("AI-36", "time", GoesOnToTheLastEqualKey)
-_class("AI-43", "offset", MendsTheFirstUpperBound)
-_class("AI-32", "offset", PlainBinarySearch)
-_class("AI-46", "offset", SkipsTheZeroTail)
+choose_class("AI-11a", "time", RefusesToCutEntries)
+choose_class("AI-13b", "offset", ClearsTheTailWhenGrowing)
+choose_class("AI-14b", "offset", ClearsOnTruncation)
+choose_class("AI-15b", "time", ResetClears)
+choose_class("AI-21a", "offset", CopiesInsteadOfMoving)
+choose_class("AI-21b", "offset", KeepsItsNameAfterAFailure)
+choose_class("AI-36", "offset", GoesBackToTheFirstEqualKey)
+choose_class("AI-36", "time", GoesOnToTheLastEqualKey)
+choose_class("AI-43", "offset", MendsTheFirstUpperBound)
+choose_class("AI-32", "offset", PlainBinarySearch)
+choose_class("AI-46", "offset", SkipsTheZeroTail)

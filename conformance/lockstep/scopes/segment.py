@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.segment import TrackedSegment, segment_clauses_of, track_segment_step
 from conformance.implementations.kidx.segment import ReferenceSegment
+from conformance.lockstep.divergence import Entries, may_be_largest
 from conformance.lockstep.file_reader import StepFileReader, corrupt
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.participant import Participant
 from conformance.lockstep.scope import Group, Scope
 from conformance.operations import OK, Operation
 from conformance.operations.segment import SEGMENT_OPS, SUFFIXES, SegmentObservation
+from kidx.errors import KidxError
+from kidx.records import iter_memory_batches
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
@@ -24,7 +27,23 @@ Files = tuple[bytes | None, ...]
 """The contents in the order of :data:`SUFFIXES`; None for a file that does not exist."""
 Name = tuple[int, str]
 """The base offset, and the end of the names of the files, e.g. ``".deleted"``."""
+_APPENDS: Final = frozenset({"append_records", "append_from_file"})
+_SEARCHES_LOG: Final = frozenset({"translate_offset", "read_segment", "truncate_segment"})
+_REACHED: Final = frozenset({None, "corrupt_record"})
 ObservedFiles = tuple[SegmentObservation, Files]
+
+
+def _is_in_order(log: bytes) -> bool | None:
+    """Return True if a log has only batches, each after the previous one; None if a corrupt batch ends them."""
+    end, last = 0, -1
+    try:
+        for batch in iter_memory_batches(log):
+            if batch.base_offset <= last:
+                return False
+            last, end = batch.last_offset, end + batch.size_in_bytes
+    except KidxError:
+        return None
+    return True if not log[end:].strip(b"\0") else None
 
 
 class SegmentParticipant(Participant):
@@ -96,6 +115,35 @@ class SegmentScope(Scope[SegmentObservation, Files]):
     def tracked(self, release: str) -> TrackedSegment:
         """See the base class."""
         return TrackedSegment(release)
+
+    def is_of_a_broker(
+        self,
+        operation: Operation,
+        clauses: tuple[str, ...],
+        seen: tuple[ObservedFiles, ObservedFiles],
+        actual: ObservedFiles,
+    ) -> bool:
+        """See the base class: batches are in order, and an append follows a whole batch and names its timestamps."""
+        (_, (log, *_)), (expected, (log_after, *_)) = seen
+        if operation.name in _SEARCHES_LOG:
+            errors = {expected.outcome.error, actual[0].outcome.error}
+            is_whole = _is_in_order(log or b"")
+            # Which headers a search reads, and so whether it reaches a corrupt one, is open.
+            return is_whole is not False and not (is_whole is None and "SEG-51" in clauses and errors == _REACHED)
+        if operation.name in _APPENDS:
+            maximum = None if expected.state is None else expected.state.maximum
+            return bool(_is_in_order(log or b"")) and (
+                maximum is None or maximum[0] < 0 or may_be_largest(log_after or b"", *maximum)
+            )
+        return True
+
+    def entries_of(self, observation: SegmentObservation) -> Entries | None:
+        """See the base class."""
+        state = observation.state
+        if state is None:
+            return None
+        indexes = {".index": state.offset_index, ".timeindex": state.time_index}
+        return {suffix: index.entries for suffix, index in indexes.items() if index is not None}
 
     def clauses_of(
         self,
