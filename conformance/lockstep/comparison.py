@@ -89,6 +89,7 @@ def build_divergence(
     promised: bool = True,
     rests_on: Callable[[Divergence], Collection[str]] = lambda _: (),
     known: Iterable[Entries | None] = (),
+    reports_state: bool = True,
 ) -> Divergence | None:
     """Return the divergence between the expected and the actual values, or None if they are equal.
 
@@ -104,6 +105,7 @@ def build_divergence(
         promised: True if a broker can execute such a step.
         rests_on: A function that returns the clauses by which the state came about that a difference depends on.
         known: The number of entries in the index files of both sides by suffix, as far as the states have it.
+        reports_state: False if the implementation reported no state.
     """
     different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
     if not different:
@@ -120,7 +122,7 @@ def build_divergence(
         step, operation, *who, against, tuple(different), expected, actual, clauses, fields, files, promised
     )
     unread = tuple(name for name, *values in states if name in READ_WHEN_NEEDED and None in values)
-    return replace(found, rests_on=tuple(rests_on(found)), unread=unread)
+    return replace(found, rests_on=tuple(rests_on(found)), unread=unread, reports_state=reports_state)
 
 
 def differing_files(

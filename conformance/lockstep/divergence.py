@@ -62,6 +62,7 @@ class Divergence:
         promised: True if a broker can execute such a step; otherwise no guarantee is broken.
         rests_on: The ids of clauses below MUST by which the state came about that the difference depends on.
         unread: The names of those fields that one side has read from the files and the other has not read yet.
+        reports_state: False if the implementation reported no state, so that a change of its state does not show.
     """
 
     step: int
@@ -78,6 +79,7 @@ class Divergence:
     promised: bool = True
     rests_on: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    reports_state: bool = True
 
     @property
     def is_failure(self) -> bool:
@@ -428,6 +430,8 @@ _SOUND = {".index": _is_sound_offset_index, ".timeindex": _is_sound_time_index}
 
 _RENAMING: Final = frozenset({"rename", "rename_segment"})
 """The operations after which the files have other names."""
+_APPENDING: Final = frozenset({"append", "bulk_append", "maybe_append", "bulk_maybe_append", "append_aborted"})
+"""The operations after which an index has more entries, which its file need not show yet."""
 
 
 class Decision(IntEnum):
@@ -460,7 +464,8 @@ def can_continue(divergence: Divergence, level: str = "observed") -> bool:
     file matters to steps that depend on it (:mod:`conformance.attribution.history`).
 
     If only one of participant and reference failed to open, release or rename files, their states differ. A comparison
-    of the states does not always show this, because a closed index need not report its state.
+    of the states does not always show this, because a closed index need not report its state. An index that never
+    reports it may also have an entry in memory that only one side accepted.
     """
     if level == "must" and (divergence.is_unnoticed or divergence.is_of_length or divergence.is_of_memory):
         return not divergence.creates_other_files
@@ -468,6 +473,8 @@ def can_continue(divergence: Divergence, level: str = "observed") -> bool:
         return False
     operation = divergence.operation
     is_refused, was_refused = divergence.are_errors
+    if is_refused != was_refused and operation.name in _APPENDING and not divergence.reports_state:
+        return False
     return is_refused == was_refused or (operation.effect is None and operation.name not in _RENAMING)
 
 

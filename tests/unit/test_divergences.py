@@ -424,6 +424,13 @@ def test_a_participant_drops_out_after_it_released_what_the_reference_keeps(oper
     assert can_continue(unlike(operation, (("outcome",), expected, actual))) is stays
 
 
+def test_a_participant_without_a_state_drops_out_after_an_append_that_one_side_rejects():
+    one = unlike("append", (("outcome",), ("invalid_argument", None), (None, None)), "OI-3")
+    assert can_continue(one)
+    assert not can_continue(replace(one, reports_state=False))
+    assert can_continue(replace(unlike("append", (("outcome",), ("io", None), ("closed", None))), reports_state=False))
+
+
 def test_related_divergences_are_reported_saved_and_found_by_their_clauses():
     sight = {
         "signature": "close: outcome ok -> io",
