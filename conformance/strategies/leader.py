@@ -217,7 +217,7 @@ def _claims() -> Draw[list[list[Any]]]:
 def _damages() -> Draw[dict[str, Any]]:
     """Draw corruptions of records, of compressed bytes, and of the checksum.
 
-    A wrong length of the first record has a share of its own: in a compressed batch most releases do not notice it
+    A wrong length of the first record has its own share: in a compressed batch most releases do not notice it
     (LG-54b).
     """
     records = st.fixed_dictionaries({"codec": _codecs(), "plain": _changes(20)})
