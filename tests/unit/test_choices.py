@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 PLAIN = "python:tests.adapters.plain_index:open_index"
 MACHINES = ("offset", "time", "transaction")
 WITHOUT_A_CHOICE_YET = """
-LZ-1 SEG-1 SEG-2c SEG-2d SEG-2e SEG-8a SEG-8b SEG-8c SEG-8d SEG-9 SEG-12 SEG-13 SEG-24e
+LZ-1 SEG-1 SEG-2c SEG-2d SEG-2e SEG-3 SEG-4 SEG-7 SEG-8a SEG-8b SEG-8c SEG-8d SEG-9 SEG-12 SEG-13 SEG-24e
 SEG-25 SEG-27 SEG-31a SEG-34 SEG-37 SEG-42 SEG-47
-SEG-54 LO-3b LO-9 LO-15a LO-20 LO-23 LG-4b LG-6 LG-11 LG-19 LG-20 LG-22 LG-23 LG-24 LG-25 LG-26
+SEG-51 SEG-54 LO-3b LO-9 LO-15a LO-20 LO-23 LG-4b LG-6 LG-11 LG-19 LG-20 LG-22 LG-23 LG-24 LG-25 LG-26
 LG-27 LG-29 LG-30 LG-31a LG-31c LG-33 LG-34a LG-34b LG-41 LG-42 LG-44 LG-45b LG-45c LG-67 LG-68 LG-72 LG-73
 LG-77 LG-78 LG-79 LG-83 LG-84 LG-91a LG-91b LG-93 LG-95 LG-97a LG-97b LG-99 LG-51b LG-54b LG-55c LG-55d LG-58
 LG-64 LG-65a LG-74 LG-75 LG-76
@@ -50,7 +50,6 @@ QUICK = (
     "offset-reader-removes-its-file",
     "offset-mendsthefirstupperbound",
     "offset-preallocates-more",
-    "segment-indexeseachappend",
     "segment-lz-3b-as-elsewhere",
 )
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from conformance.implementations.mutants.choices import choose, choose_class, choose_defect
+from conformance.implementations.mutants.choices import choose, choose_defect
 from conformance.implementations.mutants.registry import REFERENCES
-from conformance.implementations.mutants.segment import CountsTheIndexedBatchOut
 from kidx.dialect import dialect_of, with_overrides
-from kidx.java_numbers import LONG_MAX, LONG_MIN
-from kidx.records import iter_memory_batches
-from kidx.segment import LogSegment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +27,6 @@ def _elsewhere(machine: str, behaviours: Mapping[str, object]) -> type:
 _ELSEWHERE: Final = {
     ("segment", "LZ-3a SEG-24a SEG-28a"): {"close_loads_indexes": False},
     ("segment", "LZ-3b SEG-24f SEG-28b"): {"close_loads_indexes": True},
-    ("segment", "SEG-51"): {"searches_by_base_offset": False},
     ("segment", "SEG-32a"): {"empty_transactions_complete": False},
     ("segment", "SEG-24c SEG-29"): {"close_finishes_segment": True},
     ("segment", "SEG-24d"): {"close_reports_errors": True},
@@ -60,42 +55,5 @@ for (_machine, _clauses), _behaviours in _ELSEWHERE.items():
         _name = f"{_machine}-{_clause.lower()}-as-elsewhere"
         choose(_clause, _name, _title, _machine, partial(_elsewhere, _machine, _behaviours))
 
-
-class _Indexing(LogSegment):
-    """Base of a segment that adds its index entries after an append; what else it remembers is as promised."""
-
-    def append(self, records: bytes, **info: int | None) -> None:
-        position, counted, interval = self.size, self.bytes_since_last_index_entry, self.index_interval_bytes
-        self.index_interval_bytes = LONG_MAX
-        try:
-            super().append(records, **info)
-        finally:
-            self.index_interval_bytes = interval
-        self.bytes_since_last_index_entry = counted
-        for last_offset, size in self.parts(records):
-            self._index(last_offset, position, LONG_MIN, 0, size)
-            position += size
-
-    @staticmethod
-    def parts(records: bytes) -> list[tuple[int, int]]:
-        """Return the last offset and the size of everything that may get an entry: of each batch."""
-        return [(batch.last_offset, batch.size_in_bytes) for batch in iter_memory_batches(records)]
-
-
-class IndexesEachBatch(_Indexing):
-    """Every batch of an append may get an index entry."""
-
-
-class IndexesEachAppend(_Indexing):
-    """An append of several batches gets one index entry."""
-
-    @staticmethod
-    def parts(records: bytes) -> list[tuple[int, int]]:
-        return [(last_offset, len(records)) for last_offset, _ in _Indexing.parts(records)[-1:]]
-
-
-choose_class("SEG-3", "segment", IndexesEachBatch)
-choose_class("SEG-4", "segment", IndexesEachAppend)
-choose_class("SEG-7", "segment", CountsTheIndexedBatchOut)
 choose_defect("LG-98", "log", "result-ends-one-offset-later")
 choose_defect("LG-100", "log", "duplicate-has-no-timestamp")
