@@ -151,6 +151,9 @@ def log_cases() -> Iterator[tuple[str, str, _Steps]]:
         "An index was still to be renamed when the process was killed",
         (*_log(*plain), *closed, *half),
     )
+    written, opening = _log(*plain), _log()[0]
+    lost = Operation("damage_log_file", (f"{1:020d}.index", "write_file", ["0000000500000000"]))
+    yield "orphaned-index", "Opened again with an index that had no log", (*written, *closed, lost, opening, *closed)
     lone = [{"records": [[0, TIME]], "producer": [9, 1, sequence]} for sequence in (4, 5, 5, 4, 9)]
     fenced = [{"records": [[0, TIME]], "producer": [9, 0, 6]}, {"records": [[0, TIME]], "producer": [10, 0, 0]}]
     later = (Operation("set_clock", (TIME + 9 * _DAY,)), Operation("expire_producers"))
