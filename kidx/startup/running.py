@@ -156,7 +156,6 @@ class Ran:
         end: log end offset after loading; None if the log cannot be loaded.
         pieces: segments after loading.
         expired: segments that retention deletes without a right reason.
-        surplus: bytes after loading in which there is no batch.
         unread: first appends that nobody can read; None if they are readable.
         indexes: index files that the start makes wrong.
     """
@@ -164,7 +163,6 @@ class Ran:
     end: int | None = None
     pieces: tuple[Piece, ...] = ()
     expired: tuple[Expired, ...] = ()
-    surplus: tuple[Surplus, ...] = ()
     unread: Unread | None = None
     indexes: tuple[WrongIndex, ...] = ()
 
@@ -190,11 +188,6 @@ def run(log_files: LogFiles) -> Ran:
                 for segment in _segments(log)
                 if segment.log.source is not None
             )
-            surplus = tuple(
-                Surplus(log_files.path_of(segment.log.source), end, segment.size)
-                for segment in _segments(log)
-                if segment.log.source is not None and (end := _whole_size(segment)) < segment.size
-            )
             expired = _expire(log)
         if expired:
             expired = [each._replace(log=log_files.path_of(each.log)) for each in _without_reason(expired, log_files)]
@@ -207,7 +200,7 @@ def run(log_files: LogFiles) -> Ran:
         return Ran()
     if unread is not None:
         unread = unread._replace(log=log_files.path_of(unread.log))
-    return Ran(end, pieces, tuple(expired), surplus, unread, wrong)
+    return Ran(end, pieces, tuple(expired), unread, wrong)
 
 
 def _segments(log: ViewedLog) -> Iterator[ViewedSegment]:
@@ -232,12 +225,18 @@ def _expire(log: ViewedLog) -> list[Expired]:
     ]
 
 
-def _whole_size(segment: ViewedSegment) -> int:
-    """Return the size of a segment's log without bytes at its end in which there is no batch."""
-    source, size = segment.log.source, segment.size
-    if source is None or (end := _end_of(source, size)) == size or hidden_batches(source, end):
-        return size
-    return end
+def _whole_size(log: Path, size: int) -> int:
+    """Return the size of a log without bytes at its end in which there is no batch."""
+    end = _end_of(log, size)
+    return size if end < size and hidden_batches(log, end) else end
+
+
+def _surplus(log_files: LogFiles, ran: Ran) -> Iterator[Surplus]:
+    """Yield the bytes at the ends of the loaded segments in which there is no batch."""
+    for piece in ran.pieces:
+        end = _whole_size(piece.path, piece.size)
+        if end < piece.size:
+            yield Surplus(log_files.path_of(piece.path), end, piece.size)
 
 
 def _actual(segment: ViewedSegment) -> int:
@@ -258,7 +257,8 @@ def _without_reason(expired: list[Expired], log_files: LogFiles) -> list[Expired
     actual = {each.log: each.actual for each in expired}
     with log_files.loaded() as log:
         for segment in _segments(log):
-            segment.log.truncate_to(_whole_size(segment))
+            if segment.log.source is not None:
+                segment.log.truncate_to(_whole_size(segment.log.source, segment.size))
             if segment.log.source in actual:
                 segment.time_index.reset()
                 segment.maximum.set(TimestampOffset(actual[segment.log.source], segment.base_offset))
@@ -469,9 +469,10 @@ def _expired(
             remedy = f"{repair} before the start rebuilds the time indexes: with them, retention keeps these records"
     else:
         limit = f"retention.bytes={settings.config.retention_bytes} ({settings.source_of('retention.bytes')})"
-        left = sum(each.size - each.end for each in ran.surplus)
+        surplus = list(_surplus(log_files, ran))
+        left = sum(each.size - each.end for each in surplus)
         reason = f"{what}: {counted(left, 'byte')} of the log are in no batch, and with them it exceeds {limit}"
-        changes = [cut(each.log, each.end) for each in ran.surplus]
+        changes = [cut(each.log, each.end) for each in surplus]
         after, has_all = _after_changes(log_files, ran, *changes)
         if changes and has_all and not after.expired:
             remedy = f"before the start, cut these bytes: {' && '.join(change.command for change in changes)}"

@@ -11,6 +11,7 @@ from startups import EPOCH_MS, HOUR_MS, ID, PROPERTIES, fill, fill_partitions, l
 
 from kidx.cluster import ClusterMetadata, read_metadata
 from kidx.cluster import metadata as cluster_metadata
+from kidx.dialect import dialect_of
 from kidx.errors import ToolError
 from kidx.log import LogConfig, UnifiedLog
 from kidx.rebuild import rebuild
@@ -19,6 +20,7 @@ from kidx.records.record import ControlRecordType
 from kidx.repair import repair_paths
 from kidx.startup import running
 from kidx.startup.settings import Settings, read_properties
+from kidx.startup.simulation import CheckpointedOffsets, regular_files
 
 DAY_MS = 24 * HOUR_MS
 SOON = EPOCH_MS + 3 * DAY_MS
@@ -272,6 +274,15 @@ def test_appends_behind_bytes_that_nobody_can_pass_are_harm_and_the_command_prev
     assert list((data.parent / "data.aside").iterdir())
     found = started(data, now=now)
     assert (found.later, found.of("cut")) == ((), [])
+
+
+def test_a_log_that_runs_ends_at_an_offset_and_not_at_a_position(data):
+    path = data / "orders-0"
+    checkpoints = CheckpointedOffsets(data).of(path)
+    files = running.LogFiles(
+        path, {name: path / name for name in regular_files(path)}, dialect_of("4.3.1"), checkpoints, LogConfig(), int
+    )
+    assert running.run(files).end == 48
 
 
 @pytest.mark.parametrize("base", [12, 36])
