@@ -145,8 +145,10 @@ class Divergence:
 
     @property
     def _difference(self) -> DivergentParts:
-        parts = DivergentParts(self.clauses, self.aspects, self.fields, self.files, all(self.are_errors), self._results)
-        return parts._replace(unread=self.unread)
+        both_refused = all(self.are_errors)
+        return DivergentParts(
+            self.clauses, self.aspects, self.fields, self.files, both_refused, self._results, self.unread
+        )
 
     @property
     def _how_refused(self) -> str:
@@ -177,7 +179,7 @@ class Divergence:
 
 
 def _is_outcome(shown: object) -> TypeGuard[tuple[Any, ...]]:
-    return isinstance(shown, tuple) and len(shown) <= len(Outcome._fields) and isinstance(shown[0], str | None)
+    return isinstance(shown, tuple) and 0 < len(shown) <= len(Outcome._fields) and isinstance(shown[0], str | None)
 
 
 class DivergenceError(AssertionError):

@@ -52,6 +52,12 @@ def test_which_divergences_count_at_level_must(clauses, options, counts):
     assert divergence(*clauses, **options).counts("observed")
 
 
+@pytest.mark.parametrize("shown", [(), (5, -1), (1, 2, 3, 4), 7, "starts"])
+def test_what_a_broker_shows_is_no_outcome(shown):
+    one = divergence("OI-7", expected=shown, actual=Outcome(None, 2))
+    assert (one.outcomes, one.are_errors, one.counts("must")) == (None, (False, False), True)
+
+
 def distinct(one):
     buckets = Buckets()
     buckets.record(one, [OPEN, one.operation])
