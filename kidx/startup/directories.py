@@ -132,14 +132,14 @@ def perhaps_of_one(brokers: Sequence[Sequence[Path]]) -> list[Path]:
     Brokers are certainly different if they have a partition in common, which is a replica, or if each has KRaft's own
     log, or its own broker epoch.
     """
+    known = [
+        (each, partitions_in(each), any((path / METADATA_LOG).is_dir() for path in each), bool(_epochs(each)))
+        for each in brokers
+        if len(brokers) > 1 and all(META_PROPERTIES in names_in(path) for path in each)
+    ]
     found: set[Path] = set()
-    for one, other in combinations(brokers, 2):
-        are_different = (
-            partitions_in(one) & partitions_in(other)
-            or all(any((each / METADATA_LOG).is_dir() for each in some) for some in (one, other))
-            or all(map(_epochs, (one, other)))
-        )
-        if not are_different and all(META_PROPERTIES in names_in(each) for each in (*one, *other)):
+    for (one, held, *ids), (other, others_held, *others_ids) in combinations(known, 2):
+        if not (held & others_held or any(map(all, zip(ids, others_ids, strict=True)))):
             found |= {*one, *other}
     return sorted(found)
 
