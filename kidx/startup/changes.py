@@ -35,7 +35,7 @@ from kidx.rebuild.lock import LOCK_FILE
 from kidx.repair import FROM_A_REPLICA
 from kidx.scan.blocks import LogBlocks
 from kidx.startup.checkpoints import UnreadableError, offsets_of
-from kidx.startup.readable import LoggedRecords, Piece
+from kidx.startup.readable import LoggedRecords
 from kidx.startup.simulation import CheckpointedOffsets, foreign_log, scratch_directory, try_load
 from kidx.startup.views import Shown
 
@@ -388,8 +388,7 @@ def _after(change: Change, path: Path, dialect: Dialect, interval: int, before: 
         if loaded.start is None or loaded.end is None:
             reason = loaded.fatal or loaded.failed or loaded.unknown
             return f"the log cannot be loaded then, either: {reason.replace(str(view), str(path))}"
-        pieces = [Piece(base, view / f"{base:020d}{LOG}", size) for base, size in loaded.segments.items()]
-        lost = before.lost(pieces, checkpoints.start_offset, loaded.start, loaded.end)
+        lost = before.lost(loaded.pieces_in(view), checkpoints.start_offset, loaded.start, loaded.end)
         return Alternative(change, logged.records - loaded.lost.records, lost.records)
 
 

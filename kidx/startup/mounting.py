@@ -49,7 +49,7 @@ from kidx.startup.evidence import partition_of
 from kidx.startup.kraft import has_metadata_log
 from kidx.startup.names import is_of_metadata
 from kidx.startup.prediction import predict
-from kidx.startup.readable import NOTHING, LoggedRecords, Loss, Piece
+from kidx.startup.readable import NOTHING, LoggedRecords, Loss
 from kidx.startup.simulation import CheckpointedOffsets, regular_files, scratch_directory, try_load
 from kidx.startup.start import without_references
 from kidx.verify import verify_paths
@@ -482,9 +482,8 @@ class _Copy:
         loaded = try_load(view, self._dialect, checkpoints)
         if loaded.start is None or loaded.end is None:
             return logged.lost([], 0, 0, 0)
-        pieces = [Piece(base, view / f"{base:020d}.log", size) for base, size in loaded.segments.items()]
         log_start = CheckpointedOffsets(path.parent).of(path).start_offset
-        return logged.lost(pieces, log_start, loaded.start, loaded.end)
+        return logged.lost(loaded.pieces_in(view), log_start, loaded.start, loaded.end)
 
     def _end(self, path: Path) -> int:
         """Return the offset up to which a log can be read after a start of the view."""

@@ -75,6 +75,10 @@ class Loaded:
     failed: str = ""
     unknown: str = ""
 
+    def pieces_in(self, directory: Path) -> list[Piece]:
+        """Return the segments after loading, in the directory that was loaded."""
+        return [Piece(base, directory / f"{base:020d}{LOG}", size) for base, size in self.segments.items()]
+
 
 def open_view(
     files: Mapping[str, Path],
