@@ -214,9 +214,13 @@ def test_a_broker_that_conforms_is_unchanged_afterwards(typed, address):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("seconds", "number"), [(3.0, signal.SIGINT), (4.0, signal.SIGTERM), (5.5, signal.SIGINT)])
 def test_an_interrupted_run_deletes_its_topics(address, seconds, number):
-    """The terminal sends the signal to the whole group. It comes while a request has no response yet."""
+    """The terminal sends the signal to the whole group, in the middle: a nightly run takes minutes on any machine."""
     done = interrupt(
-        "conformance", "run", "-i", f"wire:{address}", "--kafka", RELEASE, number=number, seconds=seconds, terminal=True
+        "conformance",
+        *("run", "-i", f"wire:{address}", "--kafka", RELEASE, "--profile", "nightly"),
+        number=number,
+        seconds=seconds,
+        terminal=True,
     )
     assert (done.code, done.left) == (128 + number, [])
     with Client(address) as client:
