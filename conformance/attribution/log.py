@@ -30,6 +30,7 @@ from conformance.operations.batches import encode
 from conformance.operations.log import LOG_ERROR_KINDS, PRODUCER_ERRORS, VERIFICATION
 from conformance.operations.malformed_batches import is_corrupt_stream
 from conformance.oracle import ConsumerBatch, ConsumerRecord, batches_of, records_of
+from kidx.dialect import DIALECTS
 from kidx.discovery import INDEX_SUFFIXES, LOG, PARTITION_METADATA
 from kidx.errors import KidxError
 from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
@@ -269,10 +270,18 @@ def both(first: Callable[[LogStep], bool], second: Callable[[LogStep], bool]) ->
     return lambda step: first(step) and second(step)
 
 
+_SMALLEST_DEFAULT: Final = min(dialect.default_message_bytes for dialect in DIALECTS.values())
+
+
+def either(first: Callable[[LogStep], bool], second: Callable[[LogStep], bool]) -> Callable[[LogStep], bool]:
+    """Return a condition that is true if one of the conditions is true."""
+    return lambda step: first(step) or second(step)
+
+
 def exceeds_limit(step: LogStep) -> bool:
-    """Return True if a batch is larger than ``max.message.bytes`` of the topic."""
-    limit = step.before.settings.get("max.message.bytes")
-    return limit is not None and any(len(encode([batch])) > limit for batch in step.args[0])
+    """Return True if a batch is larger than ``max.message.bytes`` of the topic, or than the smallest default."""
+    limit = step.before.settings.get("max.message.bytes", _SMALLEST_DEFAULT)
+    return any(len(encode([batch])) > limit for batch in step.args[0])
 
 
 _LOG_APPEND_TIME: Final = any_batch(has_log_append_time)
@@ -315,7 +324,8 @@ LEADER_ROWS = (
     Row("LG-56", _LEADER, "ok invalid_record corrupt_record", "an error, or other bytes", any_batch(is_old)),
     Row("LG-57", _LEADER, "ok", "the bytes", is_recompressed),
     Row("LG-58", _LEADER, "ok", "the bytes", is_compressed_by_leader),
-    Row("LG-59", _LEADER, "too_large", "the batch would be appended", topic_says("max.message.bytes")),
+    Row("LG-59", _LEADER, "too_large", "the batch would be appended",
+        either(topic_says("max.message.bytes"), exceeds_limit)),
     Row("LG-60", _LEADER, "invalid_record", "the batch would be appended",
         any_batch(lambda batch: "header" in batch and not is_old(batch))),
     Row("LG-60", _LEADER, "invalid_record", "the batches would be appended", lambda s: len(s.args[0]) > 1),

@@ -46,7 +46,9 @@ _BASE_OFFSET: Final = RECORD_BATCH.field("base_offset").size
 _ATTRIBUTES: Final = RECORD_BATCH.field("attributes").offset + 1  # the low byte
 _MAGIC: Final = 2
 _CRC: Final = RECORD_BATCH.field("crc").offset
-_PATTERN: Final = bytes(range(256)) * 16
+_PATTERN: Final = bytes(range(256))
+_LARGEST_CONTENT: Final = 1 << 24
+"""Maximum size of a key or value: a trace from elsewhere must not exhaust memory."""
 
 
 def encode(batches: Iterable[Batch]) -> bytes:
@@ -111,9 +113,15 @@ def _encode(text: str) -> bytes:
 
 
 def _record(timestamp: int, value: int = 0, key: int | None = None) -> SimpleRecord:
-    if key is not None and key < 0:
-        return SimpleRecord(timestamp, ControlRecordType(~key).record_key, None if value < 0 else _PATTERN[:value])
-    return SimpleRecord(timestamp, None if key is None else _PATTERN[:key], None if value < 0 else _PATTERN[:value])
+    if key is None or key >= 0:
+        return SimpleRecord(timestamp, None if key is None else _content(key), _content(value))
+    return SimpleRecord(timestamp, ControlRecordType(~key).record_key, _content(value))
+
+
+def _content(size: int) -> bytes | None:
+    if size > _LARGEST_CONTENT:
+        raise ValueError(f"a key or value of {size} bytes; at most {_LARGEST_CONTENT} are possible")
+    return None if size < 0 else (_PATTERN * (size // len(_PATTERN) + 1))[:size]
 
 
 def _with_sequence(data: bytes, sequence: int) -> bytes:

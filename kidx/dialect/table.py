@@ -284,6 +284,8 @@ class Dialect:
         "``message.timestamp.difference.max.ms`` applies if one of the two limits is not set.")
     default_newest_timestamp = leader.choice({NO_LIMIT: "<=3.9.2", 3_600_000: ">=4.0.0"}, "",
         "The default time in milliseconds by which a record may be newer than the clock: one hour (KIP-1030).")
+    default_message_bytes = leader.choice({1_000_012: "<=2.4.1", 1_048_588: ">=2.5.0"}, "LG-59",
+        "The default of ``max.message.bytes`` and of a broker's ``message.max.bytes`` (KAFKA-4203).")
     accepts_log_append_time_from_clients = leader.flag(">=3.6.0", "LG-51",
         "A producer's batch may claim LogAppendTime, if its timestamp is within the limits.")
     rewriting_keeps_delete_horizon = leader.flag(">=3.1.0", "RB-1",

@@ -142,7 +142,9 @@ class Cleaner:
         self._at = at
         self.keys = self.offset_map(slots)
         self.stats = CleanerStats()
-        self._buffer = self.buffer(io_buffer_size, log.config.max_message_bytes)
+        self._buffer = self.buffer(
+            io_buffer_size, log.config.largest_message(log.dialect), log.dialect.default_message_bytes
+        )
         self._now = log.clock()
 
     def clean(self, first_dirty: int, upper: int) -> CleanerStats:

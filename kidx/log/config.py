@@ -48,7 +48,7 @@ class LogConfig(SegmentConfig):
     Attributes:
         retention_ms: ``retention.ms``, the age at which a segment is deleted; negative for never.
         retention_bytes: ``retention.bytes``, the size above which the oldest segments are deleted; negative for never.
-        max_message_bytes: ``max.message.bytes``, the maximum size of a batch.
+        max_message_bytes: ``max.message.bytes``, the maximum size of a batch; the release's default if None.
         producer_id_expiration_ms: ``producer.id.expiration.ms`` of the broker, the idle time after which a producer is
             forgotten.
         log_append_time: True if ``message.timestamp.type`` is ``LogAppendTime``.
@@ -69,7 +69,7 @@ class LogConfig(SegmentConfig):
 
     retention_ms: int = 7 * 24 * 3_600_000
     retention_bytes: int = -1
-    max_message_bytes: int = 1_048_588
+    max_message_bytes: int | None = None
     producer_id_expiration_ms: int = EXPIRATION_MS
     log_append_time: bool = False
     timestamp_difference_max_ms: int = LONG_MAX
@@ -119,6 +119,10 @@ class LogConfig(SegmentConfig):
         """True if no timestamp limit is set, under the rules of any release."""
         limits = self.timestamp_difference_max_ms, self.timestamp_before_max_ms, self.timestamp_after_max_ms
         return limits == (LONG_MAX, LONG_MAX, LONG_MAX)
+
+    def largest_message(self, dialect: Dialect) -> int:
+        """Return the maximum size of a batch in bytes."""
+        return dialect.default_message_bytes if self.max_message_bytes is None else self.max_message_bytes
 
     def timestamp_limits(self, dialect: Dialect) -> tuple[int, int]:
         """Return the milliseconds by which a producer's timestamp may be older, and newer, than the broker's clock.

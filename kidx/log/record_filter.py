@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from kidx.records import Record
     from kidx.segment import LogSegment
 
-LARGEST_MESSAGE: Final = 1_048_588
-"""Default of the broker's ``message.max.bytes``: the buffer may grow to this size, or to the topic's maximum."""
-
 LOAD_FACTOR: Final = 0.9
 """``log.cleaner.io.buffer.load.factor``: fraction of the map that is filled."""
 _NEWEST_MAGIC: Final = 2
@@ -63,14 +60,16 @@ class CleanerBuffer:
     Args:
         size: initial size in bytes, used as long as each batch fits.
         largest: maximum size of a batch in bytes, set by the topic.
+        of_broker: the same, set by the broker. The buffer may grow to the larger of both.
 
     Attributes:
         capacity: current size in bytes.
     """
 
-    def __init__(self, size: int, largest: int) -> None:
+    def __init__(self, size: int, largest: int, of_broker: int) -> None:
         self._size = size
         self._largest = largest
+        self._of_broker = of_broker
         self.capacity = size
 
     def read(self, segment: LogSegment, position: int) -> Chunk:
@@ -92,7 +91,7 @@ class CleanerBuffer:
         limit = self._largest
         if self.capacity >= limit:
             limit = self._size_of_first(chunk)
-        limit = max(limit, LARGEST_MESSAGE)
+        limit = max(limit, self._of_broker)
         if self.capacity >= limit:
             raise IllegalStateError(f"This log contains a message larger than maximum allowable size of {limit}.")
         self.capacity = min(self.capacity * 2, limit)

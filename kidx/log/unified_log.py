@@ -452,7 +452,7 @@ class UnifiedLog:
             KidxError, OSError: as :func:`~kidx.log.validation.validate` and :meth:`LogSegment.append`.
         """
         with self._operation():
-            limit, decompressor = self.config.max_message_bytes, self.dialect.decompressor
+            limit, decompressor = self.config.largest_message(self.dialect), self.dialect.decompressor
             batches = checked_batches(
                 records, self.directory.name, limit, from_client=from_client, decompressor=decompressor
             )
@@ -494,7 +494,7 @@ class UnifiedLog:
             batches = checked_batches(
                 records,
                 self.directory.name,
-                self.config.max_message_bytes,
+                self.config.largest_message(self.dialect),
                 highest_epoch=leader_epoch,
                 skips_newer=lambda: self.dialect.follower_skips_newer_epochs,
                 checks_size=lambda: self.dialect.follower_checks_message_size,

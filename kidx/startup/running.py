@@ -287,7 +287,9 @@ def _append_and_read(log: ViewedLog, *, is_new: bool) -> Unread | None:
     if not is_new:
         timestamp = min(max(active.largest_timestamp, _actual(active)) + 1, timestamp)
     config = log.config
-    value = bytes(min(config.index_interval_bytes + 1, config.max_message_bytes // 2, config.segment_bytes // 2))
+    value = bytes(
+        min(config.index_interval_bytes + 1, config.largest_message(log.dialect) // 2, config.segment_bytes // 2)
+    )
     reason, is_refused = "", False
     try:
         for _ in range(_BATCHES):

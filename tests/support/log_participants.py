@@ -65,7 +65,9 @@ class Follower(CheckedAgainst):
 
     def _replicate(self, batches: list[Batch], epoch: int) -> LogObservation:
         from_client, name = not is_marker(batches), "t-0"
-        checked = checked_batches(encode(batches), name, self._config.max_message_bytes, from_client=from_client)
+        checked = checked_batches(
+            encode(batches), name, self._config.largest_message(dialect_of(self.release)), from_client=from_client
+        )
         context = ValidationContext(dialect_of(self.release), self._config, self._end, epoch, self._now, from_client)
         records = validate(checked, context).records
         time = NO_TIMESTAMP if context.log_append_time is None else context.log_append_time

@@ -7,7 +7,7 @@ import pytest
 from conformance.operations.batches import encode
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.errors import InvalidArgumentError, OutOfBoundsError
-from kidx.log import InvalidTimestampError, LogConfig, RecordValidationError, SkippedRecordError
+from kidx.log import InvalidTimestampError, LogConfig, RecordTooLargeError, RecordValidationError, SkippedRecordError
 from kidx.log.validation import ValidationContext, checked_batches, validate
 from kidx.log.validation.checks import is_too_far
 from kidx.records import Codec, CorruptRecordError, InvalidRecordError, TimestampType, iter_memory_batches
@@ -18,8 +18,9 @@ HOUR = 3_600_000
 
 def validated(*batches, release="4.4.0", from_client=True, **settings):
     config = LogConfig.of_topic({"message.timestamp.after.max.ms": 1 << 62, **settings})
-    checked = checked_batches(encode(batches), "t-0", config.max_message_bytes, from_client=from_client)
-    return validate(checked, ValidationContext(dialect_of(release), config, 100, 7, NOW, from_client))
+    dialect = dialect_of(release)
+    checked = checked_batches(encode(batches), "t-0", config.largest_message(dialect), from_client=from_client)
+    return validate(checked, ValidationContext(dialect, config, 100, 7, NOW, from_client))
 
 
 def batch_of(*batches, **options):
@@ -40,6 +41,17 @@ def test_the_limits_that_releases_have_by_default(release):
     before, after = LogConfig().timestamp_limits(dialect_of(release))
     assert before == (1 << 63) - 1
     assert after == (HOUR if release >= "4" else (1 << 63) - 1)
+
+
+@pytest.mark.parametrize(("release", "limit"), [("2.4.0", 1_000_012), ("2.4.1", 1_000_012), ("2.5.0", 1_048_588)])
+def test_the_largest_batch_by_default(release, limit):
+    dialect = dialect_of(release)
+    assert LogConfig().largest_message(dialect) == limit
+    assert LogConfig(max_message_bytes=70).largest_message(dialect) == 70
+    at_most = limit - len(encode([sent(5)]))
+    assert len(validated({"records": [[0, 5, at_most - 4]]}, release=release).records) == limit
+    with pytest.raises(RecordTooLargeError):
+        validated({"records": [[0, 5, at_most - 3]]}, release=release)
 
 
 @pytest.mark.parametrize(

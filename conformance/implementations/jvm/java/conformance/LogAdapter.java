@@ -252,7 +252,7 @@ final class LogAdapter {
      */
     long[] clean(File directory, long[] arguments) throws Throwable {
         if (cleaning == null)
-            cleaning = new LogCleaning(parts.loader(), environment, type);
+            cleaning = new LogCleaning(parts.loader(), environment, type, parts.defaultMessageBytes());
         List<Long> bases = new ArrayList<>();
         for (Object segment : segments())
             bases.add(base(segment));

@@ -15,13 +15,13 @@ final class LogCleaning {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final int BYTES_PER_SLOT = 24;
     private static final double LOAD_FACTOR = 0.9;
-    private static final int LARGEST_MESSAGE = 1_048_588;
     private static final long FIRST_MODIFIED = 2_000_000_000_000L;
     private static final String[] COUNTS = {"mapMessagesRead", "mapBytesRead", "messagesRead", "bytesRead",
         "messagesWritten", "bytesWritten", "invalidMessagesRead"};
 
     private final ClassLoader loader;
     private final LogEnvironment environment;
+    private final int largestMessage;
     private final Constructor<?> cleaner;
     private final Constructor<?> toClean;
     private final Constructor<?> keys;
@@ -34,9 +34,11 @@ final class LogCleaning {
     private Members.Reader[] bounds;
     private Members.Reader[] counts;
 
-    LogCleaning(ClassLoader loader, LogEnvironment environment, Class<?> log) throws Throwable {
+    /** Takes the default of message.max.bytes, to which the buffers may grow. */
+    LogCleaning(ClassLoader loader, LogEnvironment environment, Class<?> log, int largestMessage) throws Throwable {
         this.loader = loader;
         this.environment = environment;
+        this.largestMessage = largestMessage;
         Class<?> type = Members.type(loader, STORAGE + "Cleaner", "kafka.log.Cleaner");
         cleaner = Members.constructor(type, 8);
         clean = Members.method(type, "clean", 1);
@@ -80,7 +82,7 @@ final class LogCleaning {
             ? new Object[] {Double.MAX_VALUE, 300L, true, "cleaner-io", "bytes", clock}
             : new Object[] {Double.MAX_VALUE, 300L, "cleaner-io", "bytes", clock};
         Object worker = Members.create(cleaner, 0, Members.create(keys, slots * BYTES_PER_SLOT, "MD5"), bufferBytes,
-            LARGEST_MESSAGE, LOAD_FACTOR, Members.create(throttler, limit), clock, environment.watched(wanted[7]));
+            largestMessage, LOAD_FACTOR, Members.create(throttler, limit), clock, environment.watched(wanted[7]));
         Object done = Members.call(clean, worker, chosen);
         boolean java = done instanceof Map.Entry<?, ?>;
         Object stats = java ? ((Map.Entry<?, ?>) done).getValue() : part(done, "_2");

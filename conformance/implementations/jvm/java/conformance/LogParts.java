@@ -208,6 +208,11 @@ final class LogParts {
         return config;
     }
 
+    /** Returns the release's default of max.message.bytes, also the default of a broker's message.max.bytes. */
+    int defaultMessageBytes() throws Throwable {
+        return (Integer) Members.call(Members.method(configType, "maxMessageSize", 0), newConfig(Map.of()));
+    }
+
     private Object newConfig(Map<String, String> properties) throws Throwable {
         for (Constructor<?> constructor : configType.getDeclaredConstructors())
             if (constructor.getParameterCount() == 1 && constructor.getParameterTypes()[0] == Map.class)
