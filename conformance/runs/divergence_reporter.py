@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.lockstep.divergence import DivergenceError, decide
 from conformance.runs.divergence_event import divergence_event, in_one_line
 from conformance.runs.divergences.deduplication import deduplicate
-from conformance.runs.divergences.root_causes import MinimizedDivergence, are_twins, group_by_root_cause
+from conformance.runs.divergences.root_causes import are_twins, group_by_root_cause
 from conformance.runs.divergences.signatures import Buckets, signature_detail, signature_of
 from conformance.runs.replay import replay_operations
 from conformance.runs.shrinking.divergence import shrink_divergence
@@ -40,11 +40,11 @@ TWIN: Final = "the same goes wrong in the other kind of index"
 
 
 def _group_by_root_cause(
-    cases: list[MinimizedDivergence],
-) -> list[tuple[MinimizedDivergence, list[tuple[MinimizedDivergence, str]]]]:
+    run: MachineRun, cases: list[UniqueDivergence]
+) -> list[tuple[UniqueDivergence, list[tuple[UniqueDivergence, str]]]]:
     """Return the divergences of one implementation by root cause; if grouping fails, each is a separate group."""
     try:
-        return group_by_root_cause(cases)
+        return group_by_root_cause(cases, partial(_first_difference, run))
     except Exception:  # noqa: BLE001 -- a failure of the harness must not lose divergences
         return [(case, []) for case in cases]
 
@@ -84,33 +84,34 @@ class DivergenceReporter:
         if self.plan.stop_at_first:
             return [one for one in self._reported_when_found if one.machine == run.name]
         found = deduplicate(run.name, evidence.buckets, run.specification, evidence.credited)
-        cases: dict[str, list[MinimizedDivergence]] = {}
+        cases: dict[str, list[UniqueDivergence]] = {}
         for one in found:
             if one.identity not in self._known:
-                cases.setdefault(one.identity.implementation, []).append(shrink_and_save(run, one, self.seed))
-        own = [each for same in cases.values() for each in _group_by_root_cause(same)]
-        for case, others in sorted(own, key=lambda each: each[0].unique.first):
+                shrink_and_save(run, one, self.seed)
+                cases.setdefault(one.identity.implementation, []).append(one)
+        own = [each for same in cases.values() for each in _group_by_root_cause(run, same)]
+        for case, others in sorted(own, key=lambda each: each[0].first):
             if not self._is_twin(case):
                 self._emit_group(case, others)
         return self._unique_for_machine(found)
 
-    def _emit_group(self, case: MinimizedDivergence, others: list[tuple[MinimizedDivergence, str]]) -> None:
+    def _emit_group(self, case: UniqueDivergence, others: list[tuple[UniqueDivergence, str]]) -> None:
         """Queue a divergence with its related divergences."""
-        more = (_related_json(other.event, other.unique.count, why) for other, why in others)
+        more = (_related_json(other.event, other.count, why) for other, why in others)
         event = replace(case.event, related=(*case.event.related, *more))
-        case.unique.reported_clauses = frozenset(event.clauses)
-        for one in (case.unique, *(other.unique for other, _ in others)):
-            self._known[one.identity] = case.unique
-        self._queue(case.unique, event)
+        case.reported_clauses = frozenset(event.clauses)
+        for one in (case, *(other for other, _ in others)):
+            self._known[one.identity] = case
+        self._queue(case, event)
 
-    def _is_twin(self, case: MinimizedDivergence) -> bool:
+    def _is_twin(self, case: UniqueDivergence) -> bool:
         """Return True if a divergence in the other kind of index has the same root cause, and relate the two."""
         for number, (reported, event) in enumerate(self._events):
-            if reported is not None and are_twins(reported, case.unique):
-                twin = _related_json(case.event, case.unique.count, TWIN)
+            if reported is not None and are_twins(reported, case):
+                twin = _related_json(case.event, case.count, TWIN)
                 self._events[number] = reported, replace(event, related=(*event.related, twin))
-                self._known[case.unique.identity] = reported
-                reported.merge(case.unique)
+                self._known[case.identity] = reported
+                reported.merge(case)
                 return True
         return False
 
@@ -138,9 +139,9 @@ class DivergenceReporter:
                 (one,) = deduplicate(run.name, Buckets({key: bucket}), run.specification, {})
                 self._reported_when_found.append(one)
                 self.count += 1
-                event = shrink_and_save(run, one, self.seed).event
-                one.reported_clauses = frozenset(event.failure["clauses"])
-                self.sink(event)
+                shrink_and_save(run, one, self.seed)
+                one.reported_clauses = frozenset(one.event.failure["clauses"])
+                self.sink(one.event)
 
     def _queue(self, unique: UniqueDivergence | None, event: Diverged) -> None:
         """Queue an event; ``unique`` is None for a divergence of the reference."""
@@ -177,17 +178,14 @@ def _related_json(event: Diverged, occurrences: int, why: str) -> dict[str, Any]
     }
 
 
-def shrink_and_save(run: MachineRun, unique: UniqueDivergence, seed: int) -> MinimizedDivergence:
-    """Return a divergence with its event, after it is shrunk in a lockstep of the participant alone, and saved."""
-    divergence = unique.representative.divergence
-    name = divergence.participant
-    specification = run.specification(name)
-    subject = next(subject for _, subject in run.subjects if subject.name == name)
-    shown = _alone(run, subject, unique, run.plan.shrink_time)
-    event = as_event(run, shown, seed, specification)
+def shrink_and_save(run: MachineRun, unique: UniqueDivergence, seed: int) -> None:
+    """Shrink a divergence in a lockstep of the participant alone, save it, and set its steps and its event."""
+    subject = _participant(run, unique)
+    unique.minimized = _alone(run, subject, unique, run.plan.shrink_time)
+    event = as_event(run, unique.minimized, seed, run.specification(subject.name))
     # The failing clause is the first clause of its level.
     requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != unique.clause))
-    event = replace(
+    unique.event = replace(
         event,
         requirements=tuple(requirements),
         clause=unique.clause,
@@ -195,7 +193,11 @@ def shrink_and_save(run: MachineRun, unique: UniqueDivergence, seed: int) -> Min
         occurrences=unique.count,
         related=tuple(_other_forms(run, subject, unique, seed)),
     )
-    return MinimizedDivergence(unique, shown, event, partial(_first_difference, run, subject))
+
+
+def _participant(run: MachineRun, unique: UniqueDivergence) -> Implementation:
+    name = unique.representative.divergence.participant
+    return next(subject for _, subject in run.subjects if subject.name == name)
 
 
 def _alone(run: MachineRun, subject: Implementation, unique: UniqueDivergence, seconds: float) -> DivergenceError:
@@ -226,10 +228,13 @@ def _other_forms(
         yield _related_json(replace(event, clause=unique.clause), times, ANOTHER_WAY)
 
 
-def _first_difference(run: MachineRun, subject: Implementation, operations: tuple[Operation, ...]) -> Divergence | None:
-    """Return the first divergence of a participant in these operations that counts at the run's level, or None."""
+def _first_difference(
+    run: MachineRun, unique: UniqueDivergence, operations: tuple[Operation, ...]
+) -> Divergence | None:
+    """Return the participant's first divergence in these operations that counts at the run's level, or None."""
     if not is_valid_sequence(operations):
         return None
+    subject = _participant(run, unique)
     with scratch_directory() as scratch:
         lockstep = run.machine.new_lockstep(
             [subject],

@@ -19,7 +19,7 @@ from conformance.report.divergence import format_divergence
 from conformance.report.stream import CombinedSink
 from conformance.runs import divergence_event, divergence_reporter
 from conformance.runs.divergences.deduplication import deduplicate
-from conformance.runs.divergences.root_causes import MinimizedDivergence, are_twins, group_by_root_cause
+from conformance.runs.divergences.root_causes import are_twins, group_by_root_cause
 from conformance.runs.divergences.signatures import Buckets, signature_detail, signature_of
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
@@ -276,17 +276,23 @@ def case(divergence, *before, attempt=lambda _: None):
     buckets.record(divergence, operations)
     held = {"mine 4.4.0": Counter(divergence.clauses)}
     (distinct,) = deduplicate("offset", buckets, lambda _: "mine", held)
-    event = Diverged("offset", {"clauses": []}, (), (), "", "")
-    return MinimizedDivergence(distinct, DivergenceError(divergence, operations), event, attempt)
+    distinct.minimized = DivergenceError(divergence, operations)
+    distinct.event = Diverged("offset", {"clauses": []}, (), (), "", "")
+    distinct.attempt = attempt
+    return distinct
+
+
+def grouped(cases):
+    return group_by_root_cause(cases, lambda one, operations: one.attempt(operations))
 
 
 def sights(*cases):
     """Return the operations of the related divergences of each unique divergence."""
     for number, each in enumerate(cases):
-        each.unique.first = number
+        each.first = number
     return {
-        one.unique.operation + ":" + one.unique.identity.aspect: [other.unique.operation for other, _ in others]
-        for one, others in group_by_root_cause(cases)
+        one.operation + ":" + one.identity.aspect: [other.operation for other, _ in others]
+        for one, others in grouped(cases)
     }
 
 
@@ -325,7 +331,7 @@ def test_the_same_flag_of_a_result_is_one_divergence():
         "collect_aborted:outcome": ["collect_aborted"]
     }
     other = (("outcome",), (None, ((), False)), (None, ((1,), False)))
-    assert len(group_by_root_cause([answer("TX-9", value=()), case(unlike("collect_aborted", other, "TX-21"))])) == 2
+    assert len(grouped([answer("TX-9", value=()), case(unlike("collect_aborted", other, "TX-21"))])) == 2
 
 
 def test_crashes_with_the_same_output_are_one_divergence():
@@ -370,7 +376,7 @@ def test_single_operations_of_an_earlier_step_explain_nothing():
 def test_a_divergence_of_single_operations_does_not_explain_one_that_they_show_too():
     first = unlike("append", WRONG_BYTES, "OI-3", step=2)
     both = case(unlike("bulk_append", REFUSED, "OI-23b", arguments=BULK), attempt=lambda _: first)
-    both.unique.shapes.add("append: outcome ok -> io")
+    both.shapes.add("append: outcome ok -> io")
     assert len(sights(case(first), both)) == 2
 
 
@@ -479,7 +485,8 @@ def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():
         opening = OPEN._replace(args=("offset", f"{base:020d}.index", base, 24, True))
         divergence = unlike("lookup", answer, *clauses)
         found = case(divergence)
-        return replace(found, minimized=DivergenceError(divergence, (opening, divergence.operation)))
+        found.minimized = DivergenceError(divergence, (opening, divergence.operation))
+        return found
 
     assert sights(in_file(0, "OI-7"), in_file(-5, "AI-31")) == {"lookup:outcome": ["lookup"]}
     other = (("outcome",), (None, (0, 0)), (None, (1, 1)))
@@ -487,7 +494,7 @@ def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():
     states = [(("state",), FULL, FULL._replace(length=length)) for length in (8, 16)]
     separate += [in_file(-5 * number, answer=state) for number, state in enumerate(states)]
     sights(*separate)
-    assert len(group_by_root_cause(separate)) == 4
+    assert len(grouped(separate)) == 4
 
 
 def test_the_same_steps_but_for_one_operation_have_one_cause():

@@ -29,7 +29,8 @@ from conformance.runs.divergences.signatures import severity, signature_of
 from conformance.runs.sameness import Sameness
 
 if TYPE_CHECKING:
-    from conformance.lockstep.divergence import Divergence
+    from conformance.events import Diverged
+    from conformance.lockstep.divergence import Divergence, DivergenceError
     from conformance.runs.divergences.signatures import Bucket, Buckets
 
 _MIN_OCCURRENCES: Final = 3
@@ -81,6 +82,8 @@ class UniqueDivergence:
         never_held: True if the failing clause never passed.
         shapes: The signatures of all occurrences.
         forms: For each form, its representative and its number of occurrences.
+        minimized: The divergence of the shrunk steps; set when the representative has been shrunk.
+        event: The event with these steps; set at the same time.
     """
 
     identity: Sameness
@@ -95,6 +98,8 @@ class UniqueDivergence:
     never_held: bool = False
     shapes: set[str] = field(default_factory=set)
     forms: dict[Form, tuple[Bucket, int]] = field(default_factory=dict)
+    minimized: DivergenceError = field(init=False, repr=False, compare=False)
+    event: Diverged = field(init=False, repr=False, compare=False)
 
     def concerns(self, clause: str) -> bool:
         """Return True if a clause is implicated, or is a variant of the failing one."""

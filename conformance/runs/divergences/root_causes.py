@@ -22,7 +22,6 @@ Any other crash is a separate divergence, and so is a missing error that a MUST 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +33,6 @@ from conformance.runs.divergences.signatures import severity, signature_of
 from conformance.runs.shrinking.reductions import BASES, singly, with_numbers
 
 if TYPE_CHECKING:
-    from conformance.events import Diverged
     from conformance.lockstep.divergence import Divergence, DivergenceError
     from conformance.operations import Operation
     from conformance.runs.divergences.deduplication import UniqueDivergence
@@ -49,29 +47,18 @@ _OF_ENTRIES: Final = frozenset({"offset", "position", "timestamp"})
 """The arguments that become numbers of an index entry."""
 
 
-@dataclass(frozen=True)
-class MinimizedDivergence:
-    """Divergence that has been shrunk.
-
-    Attributes:
-        minimized: The divergence of the shrunk steps.
-        attempt: A function that executes operations from an empty directory, and returns the first divergence of the
-            same participant, or None.
-    """
-
-    unique: UniqueDivergence
-    minimized: DivergenceError
-    event: Diverged
-    attempt: Callable[[tuple[Operation, ...]], Divergence | None]
+Attempt = Callable[["UniqueDivergence", tuple["Operation", ...]], "Divergence | None"]
+"""Function that executes operations from an empty directory, and returns the first divergence of the same participant
+as a given divergence, or None."""
 
 
 def group_by_root_cause(
-    cases: Sequence[MinimizedDivergence],
-) -> list[tuple[MinimizedDivergence, list[tuple[MinimizedDivergence, str]]]]:
+    cases: Sequence[UniqueDivergence], attempt: Attempt
+) -> list[tuple[UniqueDivergence, list[tuple[UniqueDivergence, str]]]]:
     """Return the divergences by root cause, in their order, each with its related divergences and the reasons.
 
     Args:
-        cases: The divergences of one machine and implementation.
+        cases: The divergences of one machine and implementation, which have been shrunk.
     """
     parents: dict[int, tuple[int, str]] = {}
 
@@ -82,7 +69,7 @@ def group_by_root_cause(
 
     for number, one in enumerate(cases):
         others = {i: other for i, other in enumerate(cases) if root_of(i) != number}
-        found = _find_root_cause(one, others)
+        found = _find_root_cause(one, others, attempt)
         if found is not None:
             parents[number] = found
     return [
@@ -92,36 +79,38 @@ def group_by_root_cause(
     ]
 
 
-def _find_root_cause(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergence]) -> tuple[int, str] | None:
+def _find_root_cause(
+    one: UniqueDivergence, others: Mapping[int, UniqueDivergence], attempt: Attempt
+) -> tuple[int, str] | None:
     """Return the number of another divergence with the same root cause, and the reason; or None."""
-    if one.unique.identity.aspect == CRASH_ASPECT:
+    if one.identity.aspect == CRASH_ASPECT:
         return _same_crash(one, others)
     for number, other in others.items():
         if why := _shared_symptom(one, other):
             return number, why
     for number, other in others.items():
-        if _has_same_steps_but_one(one, other):
+        if _has_same_steps_but_one(one, other, attempt):
             return number, "the steps are the same except for one operation"
-    for divergence, why in _replay_variants(one):
-        if one.unique.matches(divergence) and divergence.operation.name == one.minimized.divergence.operation.name:
+    for divergence, why in _replay_variants(one, attempt):
+        if one.matches(divergence) and divergence.operation.name == one.minimized.divergence.operation.name:
             continue  # nothing has changed
         for number, other in others.items():
             # A single operation with a milder divergence than the representative may have another root cause.
             is_single = divergence.operation.name != one.minimized.divergence.operation.name
             is_milder = is_single and severity(divergence) < severity(other.minimized.divergence)
-            if other.unique.matches(divergence) and not is_milder:
+            if other.matches(divergence) and not is_milder:
                 return number, why
     return None
 
 
-def _same_crash(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergence]) -> tuple[int, str] | None:
+def _same_crash(one: UniqueDivergence, others: Mapping[int, UniqueDivergence]) -> tuple[int, str] | None:
     """Return the number of an earlier crash with the same last output, and the reason; None if there is no such crash.
 
     Two operations of the harness may be one request, and two requests may reach the same line of the program.
     """
     words = last_words(one.minimized.divergence)
     for number, other in others.items():
-        if words and other.unique.first < one.unique.first and words == last_words(other.minimized.divergence):
+        if words and other.first < one.first and words == last_words(other.minimized.divergence):
             return number, "the program crashes with the same output on stderr"
     return None
 
@@ -150,26 +139,26 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
 # -- symptoms that two divergences share -----------------------------------------------------------------------------
 
 
-def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str:
+def _shared_symptom(one: UniqueDivergence, other: UniqueDivergence) -> str:
     """Return the symptom that two divergences share, as a reason; empty if they share none."""
     mine, theirs = one.minimized.divergence, other.minimized.divergence
     flag = _only_wrong_flag(mine)
-    if flag is not None and flag == _only_wrong_flag(theirs) and one.unique.first > other.unique.first:
+    if flag is not None and flag == _only_wrong_flag(theirs) and one.first > other.first:
         return f"the same flag of the state, {flag[0]!r}, is wrong, and nothing else"
-    if one.unique.operation != other.unique.operation:
+    if one.operation != other.operation:
         return ""
     if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not any(mine.are_errors):
         alike = bool(mine.fields) and mine.fields == theirs.fields
         return "the same fields of the state are wrong after it" if alike else ""
-    if one.unique.first > other.unique.first and _is_the_same_but_for_names(one.minimized, other.minimized):
+    if one.first > other.first and _is_the_same_but_for_names(one.minimized, other.minimized):
         return "the same steps show both, in a file of another name"
     part = _only_wrong_element(mine)
-    if part is not None and part == _only_wrong_element(theirs) and one.unique.first > other.unique.first:
+    if part is not None and part == _only_wrong_element(theirs) and one.first > other.first:
         return "the same part of the answer is wrong"
     return ""
 
 
-def _has_same_steps_but_one(one: MinimizedDivergence, other: MinimizedDivergence) -> bool:
+def _has_same_steps_but_one(one: UniqueDivergence, other: UniqueDivergence, attempt: Attempt) -> bool:
     """Return True if the steps of a divergence equal the steps of an earlier one, up to one operation.
 
     The arguments of one step may differ. Or there is one more step, if the earlier divergence occurs before it matters.
@@ -177,23 +166,23 @@ def _has_same_steps_but_one(one: MinimizedDivergence, other: MinimizedDivergence
     is replayed, so a common aspect is enough.
     """
     if (
-        one.unique.first <= other.unique.first
-        or other.unique.identity.aspect == CRASH_ASPECT
-        or (_is_must(one.unique.clause) and not _is_must(other.unique.clause))
+        one.first <= other.first
+        or other.identity.aspect == CRASH_ASPECT
+        or (_is_must(one.clause) and not _is_must(other.clause))
     ):
         return False
     mine, theirs = one.minimized.operations, other.minimized.operations
     if [each.name for each in mine] == [each.name for each in theirs]:
         return _has_common_clause(one, other) and sum(a != b for a, b in zip(mine, theirs, strict=True)) <= 1
-    if not (_has_common_clause(one, other) or one.unique.identity.aspect == other.unique.identity.aspect):
+    if not (_has_common_clause(one, other) or one.identity.aspect == other.identity.aspect):
         return False
     if not any((*mine[:i], *mine[i + 1 :]) == theirs for i in range(len(mine))):
         return False
-    found = one.attempt(mine)
-    return found is not None and other.unique.matches(found)
+    found = attempt(one, mine)
+    return found is not None and other.matches(found)
 
 
-def _has_common_clause(one: MinimizedDivergence, other: MinimizedDivergence) -> bool:
+def _has_common_clause(one: UniqueDivergence, other: UniqueDivergence) -> bool:
     return not set(one.minimized.divergence.clauses).isdisjoint(other.minimized.divergence.clauses)
 
 
@@ -245,13 +234,13 @@ def _only_wrong_element(divergence: Divergence) -> tuple[int, bool, bool] | None
 # -- divergences of simplified steps ---------------------------------------------------------------------------------
 
 
-def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str]]:
+def _replay_variants(one: UniqueDivergence, attempt: Attempt) -> Iterator[tuple[Divergence, str]]:
     """Yield the divergences of variants of the steps, each with the reason for relating them."""
-    if all(shape.partition(":")[0] in BULK for shape in one.unique.shapes):
+    if all(shape.partition(":")[0] in BULK for shape in one.shapes):
         *before, last = (tuple(singly(operation, _MOST_SINGLE)) for operation in one.minimized.operations)
         first = sum(map(len, before))
         if first + len(last) <= _MOST_SINGLE:
-            found = one.attempt(tuple(chain(*before, last)))
+            found = attempt(one, tuple(chain(*before, last)))
             # An earlier divergence was set aside when this one was found, so it does not belong to this divergence.
             if found is not None and found.step >= first:
                 yield found, "executed one by one, the operations show the difference above"
@@ -260,10 +249,10 @@ def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str
     shown = one.minimized.operations
     # Shrinking has replaced numbers by zeros, which an empty file contains, too.
     larger = tuple(with_numbers(each, lambda name, value: value + (name in _OF_ENTRIES)) for each in shown)
-    for operations in (shown, larger, one.unique.representative.operations):
+    for operations in (shown, larger, one.representative.operations):
         end = len(operations) - 1
         for number in reversed(range(1, end)):
-            found = one.attempt(operations[:number] + operations[number + 1 :])
+            found = attempt(one, operations[:number] + operations[number + 1 :])
             if found is not None and found.step == end - 1 and found.aspects[0] in _STORED:
                 yield found, f"without the {operations[number].name} before it, it shows the difference above"
 
