@@ -10,7 +10,6 @@ from conformance.commands import (
     clauses,
     cluster,
     diff,
-    fuzz,
     implementations,
     init,
     kafka,
@@ -27,6 +26,7 @@ from conformance.commands import (
     study,
     vectors,
 )
+from conformance.studies.fuzz.study import FUZZ
 from conformance.studies.index_corruption.study import CORRUPT
 from conformance.studies.interleave.study import INTERLEAVE
 from conformance.studies.power_loss.study import POWER_LOSS
@@ -51,7 +51,7 @@ _COMMANDS: Final[Panels] = {
         "smoke": smoke.smoke_command,
         "run": run.run_command,
         "replay": replay.replay_command,
-        "fuzz": fuzz.fuzz_command,
+        FUZZ.name: study.command_of(FUZZ),
         EXHAUSTIVE.name: study.command_of(EXHAUSTIVE),
         "vectors": vectors.vectors_command,
     },

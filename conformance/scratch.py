@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from platformdirs import user_state_path
+
 from conformance.errors import ToolError
 
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 -- the directory created in it is private
@@ -63,3 +65,8 @@ def remove_all() -> None:
     if left:  # a thread that cannot be stopped still writes files
         words = ["/bin/sh", "-c", _REMOVE_LATER, str(os.getpid()), *left]
         subprocess.Popen(words, start_new_session=True)  # noqa: S603 -- no argument comes from outside
+
+
+def state_directory() -> Path:
+    """Return the directory for traces, and for results of runs on Spark, if no report directory is given."""
+    return user_state_path("kidx")

@@ -19,7 +19,6 @@ from conformance.commands.options import (
     StepTimeoutOption,
     echo,
     resolve_machines,
-    state_directory,
 )
 from conformance.experiments.release_diff import (
     Comparison,
@@ -44,6 +43,7 @@ from conformance.report.terminal import TerminalWriter
 from conformance.runs.hangs import HangReport, report_hang, step_limit
 from conformance.runs.reproducers import write_text
 from conformance.runs.shrinking import SHRINK_SECONDS
+from conformance.scratch import state_directory
 
 
 def diff_command(

@@ -15,13 +15,13 @@ from conformance.commands.options import (
     JsonOption,
     echo,
     resolve_machines,
-    state_directory,
 )
 from conformance.experiments.release_proposal.proposal import Plan, as_json, format_proposal, propose
 from conformance.kafka.builds import release_of
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
 from conformance.runs.reproducers import write_text
+from conformance.scratch import state_directory
 
 
 def infer_dialect_command(

@@ -22,7 +22,6 @@ from conformance.commands.options import (
     hang_printer,
     plain_console,
     resolve_machines,
-    state_directory,
 )
 from conformance.errors import ToolError
 from conformance.experiments.mutation.choices import judge_all
@@ -37,6 +36,7 @@ from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.hangs import WorkerHangError, report_hang
 from conformance.runs.profiles import PROFILES
 from conformance.runs.shrinking import SHRINK_SECONDS
+from conformance.scratch import state_directory
 from conformance.verdict import Comparison
 
 if TYPE_CHECKING:

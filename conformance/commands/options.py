@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from platformdirs import user_state_path
 from rich.console import Console
 
 from conformance.clauses.editions import edition_names
@@ -311,8 +310,3 @@ def echo(text: str, *, nl: bool = True) -> None:
 def hang_printer(*, as_json: bool) -> Callable[[HangReport], None]:
     """Return a callback that prints a hang."""
     return lambda hang: typer.echo(json.dumps(hang.to_json())) if as_json else echo(str(hang))
-
-
-def state_directory() -> Path:
-    """Return the directory for traces, and for results of runs on Spark, if no report directory is given."""
-    return user_state_path("kidx")

@@ -21,7 +21,6 @@ from conformance.commands.options import (
     TraceReleaseOption,
     echo,
     resolve_releases,
-    state_directory,
 )
 from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOption, StartCommandOption, wire_options
 from conformance.errors import ToolError
@@ -35,6 +34,7 @@ from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import Replayed, edition_of, find_trace, level_of, replay
 from conformance.runs.runner import divergences_of
 from conformance.runs.shrinking import SHRINK_SECONDS
+from conformance.scratch import state_directory
 from kidx.printable import printable
 
 if TYPE_CHECKING:

@@ -39,7 +39,6 @@ from conformance.commands.options import (
     resolve_machines,
     resolve_operations,
     resolve_releases,
-    state_directory,
 )
 from conformance.commands.wire_options import (
     CommandConfigOption,
@@ -64,6 +63,7 @@ from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import Plan, run
 from conformance.runs.seeds import resolve_seed
 from conformance.runs.shrinking import SHRINK_SECONDS
+from conformance.scratch import state_directory
 from kidx.printable import printable
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from conformance.commands.options import (
     plain_console,
     resolve_machines,
     resolve_releases,
-    state_directory,
 )
 from conformance.commands.run import ProfileName
 from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOption, StartCommandOption, wire_options
@@ -28,6 +27,7 @@ from conformance.implementations.forms import form_of
 from conformance.kafka.progress import show_progress
 from conformance.report.stream import read_streams
 from conformance.runs.profiles import PROFILES
+from conformance.scratch import state_directory
 from conformance.subjects import load_subject
 from kidx.printable import printable
 

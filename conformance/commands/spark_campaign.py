@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from conformance.commands.options import plain_console, state_directory
+from conformance.commands.options import plain_console
 from conformance.errors import ToolError
 from conformance.report.console import sanitizing
+from conformance.scratch import state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,7 +31,6 @@ from conformance.commands.options import (
     echo,
     hang_printer,
     resolve_releases,
-    state_directory,
 )
 from conformance.errors import ToolError
 from conformance.events import Event, Result, RunFinished, RunStarted
@@ -44,7 +43,7 @@ from conformance.runs.hangs import exit_on_hang
 from conformance.runs.plan import usable_cpus
 from conformance.runs.reproducers import write_text
 from conformance.runs.shrinking import SHRINK_SECONDS
-from conformance.scratch import scratch_directory
+from conformance.scratch import scratch_directory, state_directory
 from conformance.studies.study import Request, Study, load, planted_page, search_releases
 from conformance.verdict import Comparison, combined
 
@@ -55,7 +54,6 @@ JobsOption = Annotated[
     typer.Option("-j", "--jobs", min=1, help="Worker processes for several releases; one per CPU by default."),
 ]
 MarkdownOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")]
-MaxTimeOption = Annotated[float | None, typer.Option(min=0.1, help="Seconds for each release.")]
 SeedOption = Annotated[int | None, typer.Option(help="Random seed; a fixed seed draws the same operations.")]
 
 
@@ -69,7 +67,7 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         machine: Any = None,
         seed: SeedOption = 0,
         max_examples: Any = None,
-        max_time: MaxTimeOption = None,
+        max_time: Any = None,
         planted: Any = None,
         replay: Any = None,
         export: Any = None,
@@ -94,15 +92,18 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
             max_examples,
             max_time,
             study.options(**own),
+            implementation or (),
         )
         if planted:
             return _planted(study, planted, options, markdown, as_json=as_json)
         # Finding the smallest case of each finding takes time, so JSON alone comes without.
-        saves = "replay" in study.takes and (report is not None or not as_json or study.saves_with_json)
+        saves = study.saves_with_json or ("replay" in study.takes and (report is not None or not as_json))
         directory = (report or state_directory()) / "traces" if saves else None
-        told: dict[str, Any] = {} if quiet or as_json else {"show": echo}
-        machines, releases = _machines(study, machine), resolve_releases(kafka or list(study.releases))
-        told |= {"releases": releases, "implementations": tuple(dict.fromkeys(implementation or ["jvm"]))}
+        told: dict[str, Any] = {} if as_json else {"found": echo} if quiet else {"show": echo, "found": echo}
+        implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
+        machines = _machines(study, machine or list(study.chosen(implementations)))
+        releases = resolve_releases(kafka or list(study.releases))
+        told |= {"releases": releases, "implementations": implementations}
         request = Request(machines, options.seed, max_examples, max_time, directory, options.own, broker.value, **told)
         workers = (jobs or usable_cpus()) if "jobs" in study.takes else study.jobs
         made_by = f"`{options._replace(kafka=list(releases)).command(study)}` with kidx {version('kidx')}"
@@ -116,8 +117,8 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
                 traces, printer = (report or state_directory()) / "traces", hang_printer(as_json=as_json)
                 stack.enter_context(exit_on_hang(traces, printer, step_timeout, shrink_time))
             write(_header(study, request))
-            rows, gaps, steps = _search(study, request, releases, workers, write, written, as_json=as_json)
-            found = {row["machine"] for row in rows} if machine else set()
+            rows, gaps, steps = _search(study, request, releases, workers, write, written, as_json=as_json, quiet=quiet)
+            found = {row[study.machine] for row in rows} if machine else set()
             absent = [name for name in machine or () if not gaps and name not in found]
             idle = tuple(f"{name} does not apply to Kafka {', '.join(releases)}" for name in absent)
             compared = combined([study.comparison(rows), Comparison(0, gaps=gaps, idle=idle)])
@@ -132,9 +133,15 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         return compared.settle(allow_incomplete=allow_incomplete)
 
     command.__doc__ = study.help
+    command.__signature__ = signature = _signature(study, command)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
+    return command
+
+
+def _signature(study: Study[Any, Any, Any, Any], command: Callable[..., int]) -> inspect.Signature:
     shown = get_type_hints(command, include_extras=True) | _options(study)
     absent = ({"export"} if study.export is None else set()) | (set() if study.planted else {"planted"})
-    defaults = {"max_examples": study.examples, "seed": study.seed}
+    defaults = {"max_examples": study.examples, "seed": study.seed, "max_time": study.seconds}
     kept = [
         each.replace(annotation=shown[name], default=defaults.get(name, each.default))
         for name, each in inspect.signature(command).parameters.items()
@@ -143,12 +150,11 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
     for each in msgspec.structs.fields(study.options):
         assert each.name not in shown, f"{each.name} is an option of the frame"
         kind, meta = get_args(each.type)
-        option = typer.Option(min=meta.ge, max=meta.le, metavar=meta.title, help=meta.description)
+        name = f"--{each.name.replace('_', '-')}"  # without --no-NAME of a flag
+        option = typer.Option(name, min=meta.ge, max=meta.le, metavar=meta.title, help=meta.description)
         of_kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         kept.append(inspect.Parameter(each.name, of_kind, default=each.default, annotation=Annotated[kind, option]))
-    command.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in kept}
-    return command
+    return inspect.Signature(kept)
 
 
 class _Options(NamedTuple):
@@ -158,21 +164,24 @@ class _Options(NamedTuple):
     examples: int | None
     seconds: float | None
     own: Any
+    implementations: Sequence[str]
 
     def command(self, study: Study[Any, Any, Any, Any], *more: str) -> str:
         """Return the command that writes the same page."""
         words = [f"conformance {study.name}", *more, *(f"--kafka {name}" for name in self.kafka or ())]
-        words += (f"--machine {name}" for name in self.machine or ())
+        words += (f"-i {shlex.quote(name)}" for name in self.implementations)
+        words += (f"--{study.machine} {name}" for name in self.machine or ())
         if "seed" in study.takes:
             words.append(f"--seed {self.seed}")
         if self.examples not in (None, study.examples):
             words.append(f"--max-examples {self.examples}")
-        if self.seconds is not None:
+        if self.seconds not in (None, study.seconds):
             words.append(f"--max-time {self.seconds:g}")
         for field in msgspec.structs.fields(study.options):
             if (value := getattr(self.own, field.name)) != field.default:
-                text = f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
-                words.append(f"--{field.name.replace('_', '-')} {text}")
+                words.append(f"--{field.name.replace('_', '-')}")
+                if value is not True:
+                    words.append(f"{value:g}" if isinstance(value, float) else shlex.quote(str(value)))
         return " ".join(words + ["--markdown FILE"] * ("markdown" in study.takes))
 
 
@@ -212,17 +221,16 @@ class _Written:
         write_texts({self._path.with_suffix(".md"): page, self._path: json.dumps(kept, indent=1) + "\n"})
 
 
-def _machines(study: Study[Any, Any, Any, Any], names: list[str] | None) -> tuple[str, ...]:
+def _machines(study: Study[Any, Any, Any, Any], names: list[str]) -> tuple[str, ...]:
     """Return the requested machines, each once.
 
     Raises:
         ToolError: one is unknown.
     """
-    chosen = dict.fromkeys(names or (name for name in study.machines if name not in study.on_request))
-    for name in chosen:
+    for name in names:
         if name not in study.machines:
-            raise ToolError(f"unknown machine {name!r}; choose from {', '.join(study.machines)}")
-    return tuple(chosen)
+            raise ToolError(f"unknown {study.machine} {name!r}; choose from {', '.join(study.machines)}")
+    return tuple(dict.fromkeys(names))
 
 
 def _search(
@@ -234,6 +242,7 @@ def _search(
     written: _Written,
     *,
     as_json: bool,
+    quiet: bool,
 ) -> tuple[list[Json], tuple[str, ...], int]:
     """Search the releases and print each; return the rows, what is missing, and the number of steps of the events."""
     rows, gaps, steps, started = list[Json](), list[str](), 0, time.monotonic()
@@ -249,7 +258,7 @@ def _search(
                 gaps.append(f"the search of Kafka {found.release} ended early (--max-time)")
             if not as_json and found.release != found.same:
                 echo(f"Kafka {found.release}: the same classes as {found.same}")
-            elif not (as_json or study.prints_page):
+            elif not (as_json or quiet or study.prints_page):
                 for line in study.shown(found.release, found.rows):
                     echo(line)
     return rows, tuple(gaps), steps
@@ -271,10 +280,15 @@ def _options(study: Study[Any, Any, Any, Any]) -> dict[str, Any]:
     return {
         "machine": Annotated[
             list[str] | None,
-            typer.Option("--machine", metavar="NAME", help=f"{', '.join(study.machines)}; all{requested} by default."),
+            typer.Option(
+                f"--{study.machine}", metavar="NAME", help=f"{', '.join(study.machines)}; all{requested} by default."
+            ),
         ],
         "max_examples": Annotated[
-            int if study.examples else int | None, typer.Option(min=1, help=f"{study.example} of each machine.")
+            int if study.examples else int | None, typer.Option(min=study.least, help=study.example)
+        ],
+        "max_time": Annotated[
+            float | None if study.seconds is None else float, typer.Option(min=0.1, help=study.limited)
         ],
         "planted": Annotated[
             list[str] | None,

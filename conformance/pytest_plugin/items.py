@@ -21,7 +21,7 @@ from conformance.attribution.tables import clauses_for
 from conformance.clauses import load_chapters, load_clauses
 from conformance.clauses.editions import load_edition, use_edition
 from conformance.clauses.machines import MACHINES
-from conformance.commands.options import resolve_machines, resolve_releases, state_directory
+from conformance.commands.options import resolve_machines, resolve_releases
 from conformance.errors import NotDrivenError, NothingComparedError, ToolError
 from conformance.implementations.forms import is_server, machine_of
 from conformance.implementations.process import ProcessIndex
@@ -32,6 +32,7 @@ from conformance.report.stream import NAME, NdjsonWriter, read_stream
 from conformance.runs.completeness import compared_in
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import parse_seed
+from conformance.scratch import state_directory
 from conformance.verdict import VERDICT_LABELS
 from kidx.printable import counted
 

@@ -85,6 +85,7 @@ class Request(NamedTuple):
         options: the study's own options, see :attr:`Study.options`.
         broker: place where brokers run, as ``--broker`` names it.
         show: callback that receives a line of text for each activity of a study that takes long.
+        found: callback that receives a text for each wrong result of a study that takes long.
         releases: all releases, for a study that compares them together.
         implementations: what a study compares in lockstep, as ``-i`` names it.
     """
@@ -97,6 +98,7 @@ class Request(NamedTuple):
     options: Any = NoOptions()
     broker: Literal["auto", "container", "local"] = "auto"
     show: Callable[[str], None] = _silent
+    found: Callable[[str], None] = _silent
     releases: tuple[str, ...] = ()
     implementations: tuple[str, ...] = ("jvm",)
 
@@ -156,6 +158,8 @@ class Study(Generic[Bench, Case, Seen, File]):
     help: ClassVar[str]
     """Text of the command's help."""
     machines: ClassVar[tuple[str, ...]]
+    machine: ClassVar[str] = "machine"
+    """Word for a machine: the option that selects it, and the member of a row."""
     on_request: ClassVar[tuple[str, ...]] = ()
     """Machines that only ``--machine`` selects."""
     options: ClassVar[type[msgspec.Struct]] = NoOptions
@@ -167,12 +171,18 @@ class Study(Generic[Bench, Case, Seen, File]):
     """Options of the frame that the command has: a broker's study has ``broker`` and ``quiet``, and no ``jobs``."""
     examples: ClassVar[int | None] = 1
     """Default of ``--max-examples``; None if each machine has its own number."""
-    example: ClassVar[str] = "Examples"
+    least: ClassVar[int] = 1
+    """Smallest value of ``--max-examples``."""
+    seconds: ClassVar[float | None] = None
+    """Default of ``--max-time``."""
+    example: ClassVar[str] = "Examples of each machine."
+    limited: ClassVar[str] = "Seconds for each release."
+    """Helps of ``--max-examples`` and ``--max-time``."""
     unit: ClassVar[str] = "cases"
     looked: ClassVar[str] = "cases"
     defect: ClassVar[str] = "defect"
     file_stem: ClassVar[str] = "finding"
-    """Words for an example, for what is counted, for what is counted until a planted defect is found, for such a
+    """Words for what is counted, for what is counted until a planted defect is found, for such a
     defect, and for a finding; files begin with the last."""
     file: Any = Finding[Any]
     """Structure of the file of a finding, with a member ``release``."""
@@ -217,6 +227,10 @@ class Study(Generic[Bench, Case, Seen, File]):
     def digest(self, release: str, request: Request, progress: Progress | None) -> str:  # noqa: ARG002 -- overridden
         """Return a text that is equal for releases with equal results."""
         return release
+
+    def chosen(self, implementations: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 -- overridden
+        """Return what is searched if the user selects no machine."""
+        return tuple(name for name in self.machines if name not in self.on_request)
 
     def check(self, request: Request, earlier: Sequence[Json] | None) -> None:
         """Check a request before the search; ``earlier`` has the rows of an earlier report if one is written.

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.experiments.fuzz.batches import BatchedExecutor
-from conformance.experiments.fuzz.executor import CaseExecutor
-from conformance.experiments.fuzz.mutations import mutated
-from conformance.experiments.fuzz.probes import MACHINE_OF
-from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.kafka.releases import RELEASES, newest
 from conformance.machines import MACHINES
 from conformance.scratch import scratch_directory
+from conformance.studies.fuzz.batches import BatchedExecutor
+from conformance.studies.fuzz.executor import CaseExecutor
+from conformance.studies.fuzz.mutations import mutated
+from conformance.studies.fuzz.probes import MACHINE_OF
+from conformance.studies.fuzz.seed_files import SEEDS
 from tests.bench.table_report import machine, print_table
 
 HEADS = ("format", "releases", "one by one", "in one call", "times", "of a processor", "in one call", "times")

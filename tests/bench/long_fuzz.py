@@ -20,8 +20,8 @@ from typing import Any
 
 from rich.console import Console
 
-from conformance.experiments.fuzz.probes import MACHINE_OF
 from conformance.kafka.releases import RELEASES
+from conformance.studies.fuzz.probes import MACHINE_OF
 from kidx.dialect import dialect_of
 from tests.bench.table_report import machine, print_table
 

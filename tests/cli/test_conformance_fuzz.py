@@ -40,7 +40,7 @@ def test_a_users_index_is_fuzzed_and_the_corpus_saved(tmp_path, fuzz):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--format", "snapshot"), "Invalid value for '--format'"),
+        (("--format", "snapshot"), "unknown format 'snapshot'; choose from offset, time, txn, log"),
         (("--kafka", "1.1"), "Kafka 1.1 is not locked"),
         (("-i", "broker"), "a broker cannot open a given file"),
         (

@@ -10,23 +10,29 @@ from broken_kafka import broken
 from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
-from conformance.experiments.fuzz.batches import BatchedExecutor
-from conformance.experiments.fuzz.runner import FuzzPlan, fuzz
-from conformance.experiments.fuzz.seed_files import SEEDS
+from conformance.studies.fuzz.batches import BatchedExecutor
+from conformance.studies.fuzz.coverage_guided import Options
+from conformance.studies.fuzz.runner import fuzz
+from conformance.studies.fuzz.seed_files import SEEDS
+from conformance.studies.study import Request
 from kidx.segment import FileRecords
 
 pytestmark = pytest.mark.jvm
 INDEX = {"offset": ".OffsetIndex", "time": ".TimeIndex", "txn": ".TransactionIndex"}
 
 
+def request_of(
+    tmp_path: Path, format_name: str, releases: tuple[str, ...], implementation="jvm", corpus="corpus", **limits: int
+) -> Request:
+    request = Request((format_name,), 0, None, 300.0, tmp_path / "found", Options(tmp_path / corpus))
+    return request._replace(releases=releases, implementations=(implementation,), **limits)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("format_name", ["offset", "time", "txn"])
 def test_corrupt_files_have_the_same_results(format_name, tmp_path):
     releases = ("2.4.1", "3.9.2", "4.4.0")
-    plan = FuzzPlan(
-        (format_name,), releases, ("jvm",), tmp_path / "corpus", tmp_path / "found", 0, 300.0, max_cases=100
-    )
-    (result,) = fuzz(plan)
+    (result,) = fuzz(request_of(tmp_path, format_name, releases, examples=100))
     assert result.findings == {}
     assert sum(result.flips.values()) > 200
     assert not result.flips["implementations differ"]
@@ -58,8 +64,7 @@ def test_corrupt_logs_have_the_same_results(tmp_path):
 def test_the_same_seed_gives_the_same_cases(tmp_path):
     results = []
     for name in ("first", "second"):
-        plan = FuzzPlan(("time",), ("4.4.0",), ("jvm",), tmp_path / name, tmp_path / "found", 7, 300.0, max_cases=1200)
-        (result,) = fuzz(plan)
+        (result,) = fuzz(request_of(tmp_path, "time", ("4.4.0",), corpus=name, seed=7, examples=1200))
         results.append(result)
     assert results[0].cases == results[1].cases
     assert results[0].new == results[1].new > 10
@@ -81,10 +86,7 @@ def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
     sound = build_at(tmp_path / "sound", RELEASE)
     build = broken(sound, BROKEN[name].change, tmp_path / "build")
     format_name = {"transaction": "txn", "segment": "log"}.get(BROKEN[name].machine, BROKEN[name].machine)
-    plan = FuzzPlan(
-        (format_name,), (RELEASE,), (f"jvm:{build}",), tmp_path / "corpus", tmp_path / "found", 0, 300.0, max_cases=60
-    )
-    (result,) = fuzz(plan)
+    (result,) = fuzz(request_of(tmp_path, format_name, (RELEASE,), f"jvm:{build}", examples=60))
     assert result.findings
     assert result.settled == 0
     for path in result.findings.values():

@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given, settings
 
-from conformance.experiments.fuzz.corpus import Corpus
-from conformance.experiments.fuzz.mutations import LARGEST, contents, every_flip, mutated, repair_checksums
-from conformance.experiments.fuzz.probes import PROBES
-from conformance.experiments.fuzz.runner import FuzzPlan, fuzz
-from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.runs.replay import replay_operations
+from conformance.studies.fuzz.corpus import Corpus
+from conformance.studies.fuzz.coverage_guided import Options
+from conformance.studies.fuzz.mutations import LARGEST, contents, every_flip, mutated, repair_checksums
+from conformance.studies.fuzz.probes import PROBES
+from conformance.studies.fuzz.runner import fuzz
+from conformance.studies.fuzz.seed_files import SEEDS
+from conformance.studies.study import Request
 from kidx.errors import KidxError
 from kidx.records import iter_batches
 
@@ -103,17 +105,16 @@ def implementations(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def plan(tmp_path, implementation: str, **changes) -> FuzzPlan:
-    fields = {"formats": ("offset",), "releases": ("4.4.0",), "implementations": (implementation,), "seed": 1}
-    fields |= {"max_time": 300.0, "max_cases": 40}
-    return FuzzPlan(**(fields | changes), corpus=tmp_path / "corpus", findings=tmp_path / "found")
+def request_of(tmp_path, implementation: str, format_name: str = "offset") -> Request:
+    parties = {"releases": ("4.4.0",), "implementations": (implementation,)}
+    return Request((format_name,), 1, 40, 300.0, tmp_path / "found", Options(tmp_path / "corpus"), **parties)
 
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("implementations")
 def test_an_implementation_that_reads_corrupt_files_differently_is_found(tmp_path):
     """Its sanity check ignores the length."""
-    (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:tail_blind"))
+    (result,) = fuzz(request_of(tmp_path, "python:fuzzed_index:tail_blind"))
     assert result.findings
     for path in result.findings.values():
         steps = json.loads((tmp_path / "found" / path.rpartition("/")[2]).read_text())["steps"]
@@ -124,7 +125,7 @@ def test_an_implementation_that_reads_corrupt_files_differently_is_found(tmp_pat
 @pytest.mark.usefixtures("implementations")
 @pytest.mark.thorough
 def test_the_flips_of_a_sound_file_are_all_classified(tmp_path):
-    (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:right", formats=("txn",)))
+    (result,) = fuzz(request_of(tmp_path, "python:fuzzed_index:right", "txn"))
     assert not result.findings
     assert sum(result.flips.values()) == 68 * 8
     assert result.flips["rejected: unsupported_version by sanity_check"] == 32

@@ -44,7 +44,8 @@ class Interleave(Study[Interrupter, Case, Pair, Interleaving]):
     Example: `conformance interleave --kafka 4.3.1 --machine offset`
     """
     machines, on_request = KINDS, LOGS
-    example, unit, looked, defect = "Scenarios", "pairs", "pairs", "race"
+    example = "Scenarios of each machine."
+    unit, looked, defect = "pairs", "pairs", "race"
     file, file_stem = Interleaving, "interleaving"
     planted = PLANTED
     export = staticmethod(interleaving_test)

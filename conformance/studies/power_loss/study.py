@@ -110,7 +110,7 @@ class PowerLoss(Study[Bench, Case, Example, PowerFailure]):
     """
     machines, on_request = tuple(EXAMPLES), ("cleaned", "segment", "cache")
     options, examples = Options, None
-    example = f"Examples: {EXAMPLES['log']} by default, {EXAMPLES['cache']} of a cache;"
+    example = f"Examples: {EXAMPLES['log']} by default, {EXAMPLES['cache']} of a cache; of each machine."
     unit, looked, file_stem = "causes", "examples", "power-loss"
     file, saves_with_json = PowerFailure, True
     planted, planted_examples = PLANTED, _PLANTED_EXAMPLES

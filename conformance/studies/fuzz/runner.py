@@ -3,13 +3,8 @@
 A finding is a divergence or a crash. The first finding of each operation and differing aspect is saved as a trace.
 Contents with new outcomes are added to a corpus, which the next run also uses.
 
-Plan of a fuzzing run, and its result.
-
-Markdown report of a fuzzing run.
-
-Fuzzing of one file format: one content after the other in a lockstep, or in batches with Kafka's classes.
-
-The probe of a content is the list of operations that write the content to a file, open the file and query it.
+A format is fuzzed one content after the other in a lockstep, or in batches with Kafka's classes. The probe of a
+content is the list of operations that write the content to a file, open the file and query it.
 """
 
 from __future__ import annotations
@@ -18,39 +13,33 @@ import hashlib
 import math
 import random
 import resource
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import HealthCheck, Phase, given, settings
 
 from conformance.errors import ToolError
-from conformance.experiments.fuzz.batches import BatchedExecutor
-from conformance.experiments.fuzz.corpus import Corpus
-from conformance.experiments.fuzz.executor import CaseExecutor
-from conformance.experiments.fuzz.mutations import contents, every_flip, mutated
-from conformance.experiments.fuzz.probes import MACHINE_OF
-from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.implementations.spec import parse_spec
 from conformance.lockstep.divergence import CRASH_ASPECT, failure_json
 from conformance.operations.trace import Trace
-from conformance.report.markdown_escape import code
 from conformance.runs.sameness import Sameness
 from conformance.scratch import scratch_directory
-from conformance.verdict import Comparison
+from conformance.studies.fuzz.batches import BatchedExecutor
+from conformance.studies.fuzz.corpus import Corpus
+from conformance.studies.fuzz.executor import CaseExecutor
+from conformance.studies.fuzz.mutations import contents, every_flip, mutated
+from conformance.studies.fuzz.probes import MACHINE_OF
+from conformance.studies.fuzz.seed_files import SEEDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from conformance.experiments.fuzz.batches import BatchResult
-    from conformance.experiments.fuzz.executor import ExecutionResult
     from conformance.kafka.jar_fetch import Progress
+    from conformance.studies.fuzz.batches import BatchResult
+    from conformance.studies.fuzz.executor import ExecutionResult
+    from conformance.studies.study import Request
 
 _MEASURED_EVERY: Final = 100
 """Number of cases between two measurements of memory."""
@@ -70,7 +59,6 @@ class Run:
     Args:
         executor: A factory of the executor for one content in lockstep.
         corpus: The corpus of the format.
-        on_finding: A callback that receives a description of every finding.
         choose_inputs: A function that chooses the inputs, or None for random mutations.
 
     Attributes:
@@ -80,20 +68,18 @@ class Run:
 
     def __init__(
         self,
-        plan: FuzzPlan,
+        request: Request,
         format_name: str,
         executor: Callable[[], CaseExecutor],
         corpus: Corpus,
-        on_finding: FindingCallback,
         choose_inputs: InputChooser | None = None,
     ) -> None:
-        self.plan = plan
+        self.request = request
         self.format_name = format_name
         self.corpus = corpus
         self.choose_inputs = choose_inputs
         self.result = FuzzResult(format_name)
-        self.rng = random.Random(plan.seed)  # noqa: S311 -- nothing secret
-        self.on_finding = on_finding
+        self.rng = random.Random(request.seed)  # noqa: S311 -- nothing secret
         self.seen: set[object] = set()
         self._make_executor = executor
         self._executor: CaseExecutor | None = None
@@ -155,8 +141,8 @@ class Run:
 
     def _note_unmade(self, enough: float) -> None:
         """Note the inputs of ``--max-examples`` that were not made before the time limit."""
-        if self.plan.max_cases is not None and self.result.cases < enough:
-            self._note_missing(int(enough) - self.result.cases, self.plan.max_cases, "inputs")
+        if self.request.examples is not None and self.result.cases < enough:
+            self._note_missing(int(enough) - self.result.cases, self.request.examples, "inputs")
 
     def _note_missing(self, missing: int, wanted: int, what: str) -> None:
         self.result.missing.append(
@@ -165,7 +151,7 @@ class Run:
 
     def enough(self) -> float:
         """Return the number of cases at which the run ends."""
-        most = self.plan.max_cases
+        most = self.request.examples
         return math.inf if most is None else self.result.cases + most
 
     def _run_chosen(self, choose_inputs: InputChooser, until: float) -> None:
@@ -199,35 +185,34 @@ class Run:
             return
         self._reported.add(same)
         digest = hashlib.sha256(kind.encode()).hexdigest()[:8]
-        provenance = {"fuzz": self.format_name, "kind": digest, "seed": self.plan.seed}
-        trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, provenance)
-        path = trace.save(self.plan.findings)
+        provenance = {"fuzz": self.format_name, "kind": digest, "seed": self.request.seed}
+        trace = Trace(self.executor.machine, self.request.releases[-1], tuple(operations), difference, kind, provenance)
+        assert self.request.directory is not None
+        path = trace.save(self.request.directory)
         self.result.findings[kind] = str(path)
-        self.on_finding(f"{self.format_name}: {kind}: {crash or ''}\n  replay: conformance replay {path}")
+        self.request.found(f"{self.format_name}: {kind}: {crash or ''}\n  replay: conformance replay {path}")
 
 
 class BatchedRun(Run):
     """Run of one format in batches with Kafka's classes; a lockstep executes a differing content again.
 
     Args:
-        plan: The plan; see the base class.
+        request: The request; see the base class.
         executor: A factory of the executor.
-        on_finding: A callback for findings.
     """
 
     def __init__(
         self,
-        plan: FuzzPlan,
+        request: Request,
         format_name: str,
         executor: Callable[[], CaseExecutor],
         corpus: Corpus,
-        on_finding: FindingCallback,
         batches: BatchedExecutor,
     ) -> None:
-        super().__init__(plan, format_name, executor, corpus, on_finding)
+        super().__init__(request, format_name, executor, corpus)
         self._batches = batches
         limit = _BATCH // (_LOG_COST if format_name == "log" else 1)
-        self._size = max(_SMALLEST_BATCH, limit // (len(plan.releases) * len(plan.implementations)))
+        self._size = max(_SMALLEST_BATCH, limit // (len(request.releases) * len(request.implementations)))
         self._confirmed: set[tuple[str, int]] = set()
 
     def flip_every_bit(self, content: bytes, until: float) -> None:
@@ -311,31 +296,6 @@ def classify(sound: Sequence[tuple[str, Any]], outcomes: Sequence[tuple[str, Any
     return "accepted, different answers"
 
 
-@dataclass(frozen=True)
-class FuzzPlan:
-    """Plan of a run.
-
-    Attributes:
-        formats: The formats of ``--format``.
-        releases: The Kafka releases.
-        implementations: The implementations as for ``-i``.
-        corpus: The corpus directory, with a directory for each format.
-        findings: The directory of the traces.
-        seed: The seed of the mutations.
-        max_time: The time limit in seconds.
-        max_cases: The maximum number of mutated contents of each format; None for no limit.
-    """
-
-    formats: tuple[str, ...]
-    releases: tuple[str, ...]
-    implementations: tuple[str, ...]
-    corpus: Path
-    findings: Path
-    seed: int
-    max_time: float
-    max_cases: int | None = None
-
-
 @dataclass
 class FuzzResult:
     """Result for one format.
@@ -375,23 +335,14 @@ class FuzzResult:
     idle: list[str] = field(default_factory=list)
     coverage: dict[str, list[tuple[str, int, int, int, int]]] = field(default_factory=dict)
 
-    @property
-    def comparison(self) -> Comparison:
-        """Summary of what was compared."""
-        return Comparison(self.compared, len(self.findings), tuple(self.missing), idle=tuple(self.idle))
-
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         return dict(
             self.__dict__,
             flips=dict(self.flips.most_common()),
-            seconds=round(self.seconds, 1),
-            processor_seconds=round(self.processor_seconds, 1),
+            seconds=round(self.seconds, 3),
+            processor_seconds=round(self.processor_seconds, 3),
         )
-
-
-FindingCallback = Callable[[str], None]
-"""Callback that receives the description of a finding."""
 
 
 def peak_bytes() -> int:
@@ -399,32 +350,28 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def fuzz(
-    plan: FuzzPlan, on_finding: FindingCallback = lambda _: None, progress: Progress | None = None
-) -> list[FuzzResult]:
-    """Run a plan, its formats one after another, each with an equal share of the time.
+def fuzz(request: Request, progress: Progress | None = None) -> list[FuzzResult]:
+    """Run the formats one after another, each with an equal share of the time.
 
     Args:
-        on_finding: A callback that receives a description of every finding.
+        request: The request; its machines are the formats.
         progress: A callback that is called while jars are downloaded.
 
     Raises:
         ToolError: An implementation is not available, or a directory cannot be used.
     """
-    started = time.monotonic()
-    results = []
-    for number, format_name in enumerate(plan.formats):
-        left = plan.max_time - (time.monotonic() - started)
-        seconds = left / (len(plan.formats) - number)
-        results.append(fuzz_format(plan, format_name, seconds, on_finding, progress))
+    until = time.monotonic() + (request.seconds or 0)
+    results = list[FuzzResult]()
+    for format_name in request.machines:
+        seconds = (until - time.monotonic()) / (len(request.machines) - len(results))
+        results.append(fuzz_format(request, format_name, seconds, progress))
     return results
 
 
 def fuzz_format(
-    plan: FuzzPlan,
+    request: Request,
     format_name: str,
     seconds: float,
-    on_finding: FindingCallback = lambda _: None,
     progress: Progress | None = None,
     choose_inputs: InputChooser | None = None,
     on_start: Callable[[FuzzResult], None] = lambda _: None,
@@ -432,10 +379,9 @@ def fuzz_format(
     """Fuzz files of one format for some seconds.
 
     Args:
-        plan: The plan, as for :func:`fuzz`.
+        request: The request, as for :func:`fuzz`.
         format_name: The format: ``offset``, ``time``, ``txn`` or ``log``.
         seconds: The time limit.
-        on_finding: A callback, as for :func:`fuzz`.
         progress: A callback, as for :func:`fuzz`.
         choose_inputs: A function that chooses the inputs, such as a coverage-guided fuzzer, or None for random
             mutations.
@@ -453,22 +399,24 @@ def fuzz_format(
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_directory())
         seeds = SEEDS[format_name](scratch)
-        corpus = Corpus(plan.corpus / format_name, seeds)
+        corpus = Corpus(request.options.corpus / format_name, seeds)
 
         def executor() -> CaseExecutor:
-            pairs = [(name, release) for name in plan.implementations for release in plan.releases]
+            pairs = [(name, release) for name in request.implementations for release in request.releases]
             subjects = [machine.subject(name, release, progress) for name, release in pairs]
-            lockstep = machine.new_lockstep(subjects, scratch / "participants", releases=plan.releases)
+            lockstep = machine.new_lockstep(subjects, scratch / "participants", releases=request.releases)
             return CaseExecutor(format_name, lockstep)
 
         run: Run
-        if choose_inputs is None and all(parse_spec(text).form == "jvm" for text in plan.implementations):
+        if choose_inputs is None and all(parse_spec(text).form == "jvm" for text in request.implementations):
             (scratch / "batches").mkdir()
-            batches = BatchedExecutor(format_name, plan.releases, plan.implementations, scratch / "batches", progress)
+            batches = BatchedExecutor(
+                format_name, request.releases, request.implementations, scratch / "batches", progress
+            )
             stack.callback(batches.close)
-            run = BatchedRun(plan, format_name, executor, corpus, on_finding, batches)
+            run = BatchedRun(request, format_name, executor, corpus, batches)
         else:
-            run = Run(plan, format_name, executor, corpus, on_finding, choose_inputs)
+            run = Run(request, format_name, executor, corpus, choose_inputs)
         on_start(run.result)
         run.flip_every_bit(seeds[0], started + seconds)
         run.mutate(started + seconds)
@@ -478,44 +426,3 @@ def fuzz_format(
     run.result.processor_seconds = time.process_time() - processor
     run.result.peak_bytes = peak_bytes()
     return run.result
-
-
-_LEGEND: Final = """\
-*cases*: corrupted files that Kafka's classes read; releases that must have the same result had it, unless there are
-findings. *compared*: cases with the same result as kidx: every flipped bit, every file with a new kind of outcome or
-new code, and one in 64 of the others. *corpus*: files that reached new code or had a new result; *new*: files that
-this run has added. CPU time is the time of all threads from the start on, compilers included: a longer run has higher
-rates. Code that runs only when an index is created, resized, renamed or deleted is not reached; the machines execute
-it.
-"""
-
-
-def markdown(plan: FuzzPlan, results: Sequence[FuzzResult]) -> str:
-    """Return a table of the formats, and the coverage of Kafka's classes for each."""
-    words = ["conformance", "fuzz", *(word for release in plan.releases for word in ("--kafka", release))]
-    words += [word for each in plan.implementations for word in ("-i", each)]
-    words += [word for name in plan.formats for word in ("--format", name)]
-    words += ["--seed", str(plan.seed), "--max-time", f"{plan.max_time:g}"]
-    words += [] if plan.max_cases is None else ["--max-examples", str(plan.max_cases)]
-    made_by = f"Made by {code(shlex.join(words))} with kidx {version('kidx')}."
-    return "\n".join(["# Fuzzing", "", made_by, "", _LEGEND, *_lines(results)]) + "\n"
-
-
-def _lines(results: Sequence[FuzzResult]) -> Iterator[str]:
-    yield "| format | cases | compared | cases/s | cases/s of CPU time | corpus | new | findings |"
-    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
-    for result in results:
-        wall, own = (result.cases / max(seconds, 0.001) for seconds in (result.seconds, result.processor_seconds))
-        yield (
-            f"| {result.format} | {result.cases:,} | {result.compared:,} | {wall:,.0f} | {own:,.0f} | {result.kept:,}"
-            f" | {result.new:,} | {len(result.findings)} |"
-        )
-    for result in results:
-        for kind, path in result.findings.items():
-            yield f"\n- {result.format}: {kind}: `{path}`"
-        for name, classes in result.coverage.items():
-            yield f"\n## {result.format}: the classes of {name}\n"
-            yield "| class | lines | of | branches | of |"
-            yield "|---|--:|--:|--:|--:|"
-            for class_name, *counts in classes:
-                yield f"| `{class_name}` | {' | '.join(map(str, counts))} |"

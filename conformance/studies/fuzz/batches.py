@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from conformance.experiments.fuzz.corpus import CasesInProgress
-from conformance.experiments.fuzz.executor import ReferenceCases, probe_of
-from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage
 from conformance.implementations.jvm.index import JvmIndex
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.implementations.protocol import with_codecs_of
 from conformance.implementations.spec import build_of, parse_spec
+from conformance.studies.fuzz.corpus import CasesInProgress
+from conformance.studies.fuzz.executor import ReferenceCases, probe_of
+from conformance.studies.fuzz.probes import MACHINE_OF, PROBES
 from kidx.dialect import dialect_of, representative
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing: atheris chooses the buffers from which Hypothesis draws contents.
 
-Each format has a separate process, ``python -m conformance.experiments.fuzz.coverage_guided``, because libFuzzer ends
+Each format has a separate process, ``python -m conformance.studies.fuzz.coverage_guided``, because libFuzzer ends
 the process when it is done, and because kidx must be instrumented when it is imported. The process uses the same corpus
 and directory of traces as its parent. Once a second it writes its :class:`FuzzResult` so far to a file.
 """
@@ -16,13 +16,30 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
 
 if TYPE_CHECKING:
-    from conformance.experiments.fuzz.runner import FuzzPlan, FuzzResult
+    from conformance.studies.fuzz.runner import FuzzResult
+    from conformance.studies.study import Request
 
 _NOT_HANDLED: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
 """Signals that libFuzzer must not handle, because the JVM uses them."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """Options of the study.
+
+    Attributes:
+        corpus: directory with a directory for each format; None for one that all runs share.
+        coverage_guided: True if atheris chooses the inputs.
+    """
+
+    corpus: Annotated[
+        Path | None, msgspec.Meta(title="DIR", description="Corpus directory, reused by the next run.")
+    ] = None
+    coverage_guided: Annotated[bool, msgspec.Meta(description="Use coverage-guided fuzzing (needs atheris).")] = False
 
 
 def has_atheris() -> bool:
@@ -30,25 +47,30 @@ def has_atheris() -> bool:
     return importlib.util.find_spec("atheris") is not None
 
 
-def fuzz_guided(plan: FuzzPlan) -> list[FuzzResult]:
-    """Run a plan, each format in a separate process.
+def fuzz_guided(request: Request) -> list[FuzzResult]:
+    """Run the formats, each in a separate process.
 
     Raises:
         ToolError: A process failed.
     """
     from conformance.errors import ToolError  # noqa: PLC0415 -- the child must not import kidx this early
-    from conformance.experiments.fuzz.runner import FuzzResult  # noqa: PLC0415
+    from conformance.studies.fuzz.runner import FuzzResult  # noqa: PLC0415
 
     results = []
-    for format_name in plan.formats:
+    for format_name in request.machines:
         with tempfile.TemporaryDirectory(prefix="kidx-fuzz-") as directory:
             status = Path(directory) / "status.json"
-            command = [
-                sys.executable,
-                "-m",
-                "conformance.experiments.fuzz.coverage_guided",
-                json.dumps(_task(plan, format_name, status)),
-            ]
+            task = {
+                "format": format_name,
+                "releases": request.releases,
+                "implementations": request.implementations,
+                "corpus": str(request.options.corpus),
+                "findings": str(request.directory),
+                "seed": request.seed,
+                "seconds": (request.seconds or 0) / len(request.machines),
+                "status": str(status),
+            }
+            command = [sys.executable, "-m", "conformance.studies.fuzz.coverage_guided", json.dumps(task)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- ourselves
             if not status.exists():
                 reason = done.stderr.strip().splitlines()[-1:] or ["it wrote nothing"]
@@ -58,42 +80,30 @@ def fuzz_guided(plan: FuzzPlan) -> list[FuzzResult]:
     return results
 
 
-def _task(plan: FuzzPlan, format_name: str, status: Path) -> dict[str, Any]:
-    """Return the argument of the process of a format, which writes its result to the file ``status``."""
-    return {
-        "format": format_name,
-        "releases": plan.releases,
-        "implementations": plan.implementations,
-        "corpus": str(plan.corpus),
-        "findings": str(plan.findings),
-        "seed": plan.seed,
-        "max_time": plan.max_time / len(plan.formats),
-        "status": str(status),
-    }
-
-
 def main(task: dict[str, Any]) -> None:
     """Fuzz one format in the child process, which libFuzzer ends.
 
     Args:
-        task: The result of :func:`_task`.
+        task: The format, members of the request, and the file for its result.
     """
     import atheris  # noqa: PLC0415 -- an optional package
 
     with atheris.instrument_imports(include=["kidx"]):
         import kidx.log  # noqa: PLC0415
         import kidx.segment  # noqa: F401, PLC0415
-    from conformance.experiments.fuzz.runner import FuzzPlan, fuzz_format  # noqa: PLC0415
+    from conformance.studies.fuzz.runner import fuzz_format  # noqa: PLC0415
+    from conformance.studies.study import Request  # noqa: PLC0415
 
     corpus, format_name, status = Path(task["corpus"]), task["format"], Path(task["status"])
-    plan = FuzzPlan(
+    request = Request(
         (format_name,),
-        tuple(task["releases"]),
-        tuple(task["implementations"]),
-        corpus,
-        Path(task["findings"]),
         task["seed"],
-        task["max_time"],
+        None,
+        task["seconds"],
+        Path(task["findings"]),
+        Options(corpus),
+        releases=tuple(task["releases"]),
+        implementations=tuple(task["implementations"]),
     )
     started: list[FuzzResult] = []
 
@@ -112,11 +122,11 @@ def main(task: dict[str, Any]) -> None:
         buffers = corpus / f"{format_name}-buffers"
         buffers.mkdir(parents=True, exist_ok=True)
         options = [f"-handle_{name}=0" for name in _NOT_HANDLED]
-        options += [f"-max_total_time={max(2, int(seconds))}", f"-seed={plan.seed + 1}", "-verbosity=0"]
+        options += [f"-max_total_time={max(2, int(seconds))}", f"-seed={request.seed + 1}", "-verbosity=0"]
         atheris.Setup([sys.argv[0], str(buffers), *options, "-timeout=0", "-rss_limit_mb=0"], one)
         atheris.Fuzz()
 
-    fuzz_format(plan, format_name, plan.max_time, choose_inputs=choose_inputs, on_start=started.append)
+    fuzz_format(request, format_name, task["seconds"], choose_inputs=choose_inputs, on_start=started.append)
 
 
 if __name__ == "__main__":

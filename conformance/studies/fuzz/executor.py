@@ -17,8 +17,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from conformance.errors import ToolError
-from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
-from conformance.experiments.fuzz.seed_files import BASE_OFFSET
 from conformance.implementations.jvm.cases import CaseWriter, without_state
 from conformance.implementations.jvm.index import INDEX
 from conformance.implementations.jvm.segment import JvmSegment
@@ -31,6 +29,8 @@ from conformance.operations.op import Files, Shape
 from conformance.operations.segment import SEGMENT_OPS, SUFFIXES
 from conformance.runs.completeness import compared_by
 from conformance.runs.shrinking.divergence import shrink_divergence
+from conformance.studies.fuzz.probes import MACHINE_OF, PROBES
+from conformance.studies.fuzz.seed_files import BASE_OFFSET
 from kidx.segment import file_name
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.experiments.fuzz.executor import SETUP
 from conformance.lockstep.watchdog import ACTIVE_RUNS
+from conformance.studies.fuzz.executor import SETUP
 from kidx.files import replacing
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from conformance.experiments.fuzz.seed_files import BASE_OFFSET, TIME
 from conformance.operations import Operation
+from conformance.studies.fuzz.seed_files import BASE_OFFSET, TIME
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, Layout
