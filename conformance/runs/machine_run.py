@@ -4,11 +4,10 @@ A divergence does not end the run: it is recorded, and the participant continues
 files are right, and otherwise with the next example. The examples of a seed are therefore the same for all
 implementations, and one divergence does not hide the others.
 
-Schedule for programs: programs for releases with the same rules take turns in executing examples.
-
-A program that is connected by a pipe runs once per release, and pipes take nearly all of a run's time. The expected
-behaviour of a program depends only on the rules of its release. A generated example is therefore executed by one of the
-programs with the same rules, and the next example by the next program. All programs execute regression traces.
+Programs for releases with the same rules take turns in executing examples. A program that is connected by a pipe runs
+once per release, and pipes take nearly all of a run's time. The expected behaviour of a program depends only on the
+rules of its release. A generated example is therefore executed by one of the programs with the same rules, and the next
+example by the next program. All programs execute regression traces.
 """
 
 from __future__ import annotations

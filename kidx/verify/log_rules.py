@@ -1,10 +1,8 @@
 """Rules for a ``.log``: checksums, offsets, gaps, the end of the file, and the records in its batches.
 
-The records can be read, and their offsets and times match the headers of the batches.
-
 A checksum covers the bytes as they were written, so a wrong batch from a faulty program has a right checksum. A broker
-validates the records that producers send, but not the records that it copies, recovers or serves. These checks read
-and decompress all records, and therefore run only on request.
+validates the records that producers send, but not the records that it copies, recovers or serves. :func:`check_records`
+reads and decompresses all records, and therefore runs only on request.
 """
 
 from __future__ import annotations
@@ -181,7 +179,7 @@ def check_records(log: Path, reporter: Reporter[Segment]) -> None:
     """Report batches with a right checksum whose records cannot be read, or have other offsets or times.
 
     Args:
-        log: path of a log whose batches :mod:`kidx.verify.log_rules` has checked.
+        log: path of a log whose batches :func:`check_batches` has checked.
         reporter: receives the findings.
 
     Raises:

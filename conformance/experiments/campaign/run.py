@@ -7,11 +7,8 @@ cell to another worker. A restarted campaign runs the cells that are missing, th
 ended early. Every divergence has a trace and a replay command, as in a run without Spark. ``conformance run`` with
 ``--kafka RELEASE --machine NAME --seed N`` executes the same examples as the cell.
 
-Parquet tables of a campaign: one for each of results, clauses and divergences, from the event streams of its cells.
-
-A cell is the test run of one release and state machine with one seed. Every row begins with these three.
-
-Jobs as Spark tasks, one task each. A task writes its results to a directory that driver and workers share.
+A task writes its results to a directory that driver and workers share. :func:`write_tables` makes Parquet tables of the
+event streams: results, clauses and divergences. Every row begins with the cell: release, state machine and seed.
 """
 
 from __future__ import annotations

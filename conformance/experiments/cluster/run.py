@@ -1,8 +1,7 @@
 """Run of a cluster of one release, from its start to the verdict on its files.
 
-Comparison of the files of one log's replicas after clean stops: the logs must be equal, and the indexes right.
-
-The logs of all replicas must be the same, batch for batch. The index files may differ. Each index file is:
+A scenario runs on three brokers, with lookups on each after every step. After clean stops the logs of all replicas must
+be the same, batch for batch. The index files may differ. Each index file is:
 
 * *exact*: byte-identical with the file that a recovery of the segment writes;
 * *sound*: different, but every lookup has the right result (:mod:`conformance.experiments.golden.soundness`) and a rule
@@ -16,9 +15,7 @@ The logs of all replicas must be the same, batch for batch. The index files may 
 
 * *broken*: anything else.
 
-Scenario of a cluster of three brokers, with lookups on its brokers after each step.
-
-There are two topics: ``replicated`` on all three brokers, led by 1, and ``diverging`` on 1 and 2. The steps are:
+The scenario has two topics: ``replicated`` on all three brokers, led by 1, and ``diverging`` on 1 and 2. The steps are:
 
 1. *replicated*: both topics are appended to, and followers fetch.
 2. *unclean restart*: broker 3 is killed. It restarts after more was appended, recovers its log and catches up.

@@ -1,6 +1,6 @@
 """Golden corpus: recorded files and lookup results of a real broker, listed in ``corpus.json``.
 
-Archive of a directory, such as ``3.9.2.tar.xz``; equal files give equal archives.
+:func:`pack` writes a corpus to an archive such as ``3.9.2.tar.xz``; equal files give equal archives.
 """
 
 from __future__ import annotations

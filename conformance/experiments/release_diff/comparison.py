@@ -1,10 +1,7 @@
-"""Comparison of the behaviour of two Kafka releases, by all state machines.
+"""Comparison of the behaviour of two Kafka releases, or builds of Kafka, by all state machines.
 
-Difference between the behaviour of two Kafka releases, and its trace.
-
-Search for differences between two Kafka releases by one Hypothesis state machine, in rounds of examples.
-
-The old and the new side of the comparison are releases, or builds of Kafka.
+Each machine searches in rounds of examples (:class:`Search`), and what it finds is a :class:`Difference` with its
+trace.
 """
 
 from __future__ import annotations

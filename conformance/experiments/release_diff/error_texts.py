@@ -3,9 +3,8 @@
 After a different text, states are equal, so the example continues, unlike after other differences. Two changes are the
 same if their texts are equal except for numbers and file names.
 
-Clauses that separate two Kafka releases at a step: they apply to only one of the two releases.
-
-Clauses of one family, such as ``AI-16b`` and ``AI-16c``, are the variants of one requirement in different releases.
+:func:`separating` names the clauses that separate two releases at a step: they apply to only one of the two. Clauses of
+one family, such as ``AI-16b`` and ``AI-16c``, are the variants of one requirement in different releases.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Text report of a difference between two Kafka releases: clauses, changes, steps, and replay commands.
+"""Reports of a comparison of two Kafka releases.
 
-JSON document of a comparison.
-
-Markdown report of a comparison of two Kafka releases, for a comment on a pull request.
-
-Event stream of a comparison of two Kafka releases, for ``conformance report``.
+A difference as text has its clauses, changes, steps, and replay commands. The comparison as a whole is JSON, Markdown
+for a comment on a pull request, or a stream of events for ``conformance report``.
 """
 
 from __future__ import annotations

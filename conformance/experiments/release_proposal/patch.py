@@ -1,8 +1,7 @@
 """Patch of this package's sources that adds a new Kafka release, for ``git apply``.
 
-Clauses that begin or end with a new release, inferred from its dialect and the dialects of known releases.
-
-A clause is a requirement with a range of releases. A dialect has the value of each behaviour that differs between
+The clauses that begin or end with the release are inferred from its dialect and the dialects of known releases. A
+clause is a requirement with a range of releases. A dialect has the value of each behaviour that differs between
 releases. A behaviour *explains* a clause if, in all known releases, its value determines whether the clause applies. If
 the behaviours that explain a clause agree for the new release, and contradict the clause's range, a change of the range
 is proposed.

@@ -1,8 +1,7 @@
 """Proposal of this package's data for a new Kafka release, inferred from the release's jars.
 
-The data are the behaviours of the release, which form its dialect, and the clauses that begin or end with it.
-
-Report about the inferred behaviours and clauses of a new Kafka release, as text and as JSON.
+The data are the behaviours of the release, which form its dialect, and the clauses that begin or end with it. A report
+names both, as text and as JSON.
 """
 
 from __future__ import annotations

@@ -1,23 +1,16 @@
-"""Replay of traces with a new release's own classes, in lockstep with kidx, which tries different dialects.
+"""Behaviours of a new release, inferred by trying every known value of every row of the table of behaviours.
 
-A dialect has the value of every behaviour that differs between releases. A trace fails if the classes differ from kidx.
+A dialect has the value of every behaviour that differs between releases. State machines search for differences between
+the release's own classes and a dialect of kidx, and save them as traces. A trace *fails* with a dialect if the classes
+differ from kidx when it is replayed.
 
-Clauses that a new release breaks, if no known value of a behaviour explains why its classes differ from kidx.
-
-Traces fail in which the classes differ. The clause that most failing traces implicate is chosen first. Of equally
-frequent clauses, the clause that is exercised least in other steps is chosen. The traces that implicate a chosen clause
-are not counted for other clauses.
-
-Search for differences between a release's classes and a dialect of kidx, by Hypothesis state machines.
-
-A dialect has the value of every behaviour that differs between releases. Differences are saved as traces.
-
-Behaviours of a new release, inferred by trying every known value of every row of the table of behaviours.
-
-The search starts with a dialect, which has the value of every behaviour, of a known release. Traces in which the new
-release's classes differ from the dialect fail. Again and again, the search changes one value, so that most of these
+The search starts with the dialect of a known release. Again and again, it changes one value, so that most failing
 traces no longer fail. If no single change explains a trace, it tries two changes together. The traces that still fail
 show new behaviour.
+
+If no known value explains a trace, the release breaks a clause. The clause that most failing traces implicate is chosen
+first. Of equally frequent clauses, the clause that is exercised least in other steps is chosen. The traces that
+implicate a chosen clause are not counted for other clauses.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ The checks do not test if results are right by Kafka's rules: ``conformance run`
 time and in the protocol's format, that the adapter uses the given file, and that numbers arrive unchanged. If an
 adapter passes these checks and diverges in a run, its implementation is wrong. If it fails a check, the adapter is
 broken, and the results of a run mean nothing.
-
-Result of an adapter's smoke test, as text and as JSON.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Checks of an adapter's smoke test for one kind of index, each with new files.
+"""Checks of an adapter's smoke test for one kind of index, each with new files, and for a program.
 
-Parts of an adapter's smoke test: requests that write a number to an index and read it, and checks of replies.
-
-Check that numbers reach the adapter and return unchanged, which fails with JSON libraries that use doubles.
-
-Checks of an adapter's smoke test for a program: its reply to an unknown operation, and its exit.
+Requests write a number to an index and read it. Numbers must return unchanged, which fails with JSON libraries that use
+doubles. A program must also reply to an unknown operation, and exit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Smallest trace that shows or exercises each clause, with the results of the releases, found by executing traces.
 
-Bar of all releases as inline SVG, with a text for screen readers.
-
-Pages of the specification that are generated from tables: byte layouts, and changes between releases.
+It also draws the bar of all releases, as inline SVG with a text for screen readers, and generates pages from tables:
+byte layouts, and changes between releases.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cases of the test vectors: written by hand, or examples that state machines generated (``cases.ndjson``).
 
-Clauses that no test vector exercises.
+It also lists the clauses that no test vector exercises.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Writer of the test vectors of a release: its own classes execute each case, and so give the answers.
 
-Execution of the steps and queries of a test vector with one implementation.
-
-Tables of a release's test vectors without JSON: all queries, and the queries about sound index files.
+An executor performs the steps and queries of a vector with one implementation. For readers without JSON there are
+tables of all queries, and of the queries about sound index files.
 """
 
 from __future__ import annotations

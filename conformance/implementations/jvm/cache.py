@@ -1,9 +1,7 @@
 """Kafka's own ``RemoteIndexCache`` of one release, with remote storage in memory (``StoredIndexes.java``).
 
-Fluss's ``RemoteLogIndexCache``, a fork of Kafka's cache, with remote storage in memory.
-
-It has no transaction index, and its maximum size cannot be changed. An id in the name of a file is a UUID in
-hexadecimal digits; Kafka writes the same sixteen bytes in base64.
+Fluss's ``RemoteLogIndexCache`` is a fork of it. It has no transaction index, and its maximum size cannot be changed. An
+id in the name of a file is a UUID in hexadecimal digits; Kafka writes the same sixteen bytes in base64.
 """
 
 from __future__ import annotations

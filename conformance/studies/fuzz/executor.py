@@ -1,10 +1,7 @@
-"""Execution of corrupt files in lockstep, one file at a time.
+"""Execution of corrupt files in lockstep, one file at a time, and their encoding for Kafka's classes.
 
-The probe of a content is the list of operations that write the content to a file, open the file and query it.
-
-Encoding of cases for Kafka's classes: the steps alone, or with expected results from kidx.
-
-A case is the content of a file, and the operations that open and query this file, the content's probe.
+A case is the content of a file and its probe: the operations that write the content to a file, open the file and query
+it. It is encoded as the steps alone, or with expected results from kidx.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ broker starts three times:
   active segment needs a recovery.
 3. The broker is started, queried, appended to and stopped.
 
-Cost of wrong results of ``offsetsForTimes`` for a consumer that seeks to the returned offset.
+The cost of a wrong result of ``offsetsForTimes`` is what a consumer reads or misses that seeks to the returned offset.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Observation of a broker that starts with a corrupt directory: its responses, its log and its files.
 
-Directories of a broker, to be corrupted: one after a clean stop and one after ``kill -9``, the same for every case.
-
-All partitions have the same batches: four segments before the clean stop, and three after it. The broker writes no
-recovery point between the clean stop and the kill, so that the last three segments count as not flushed.
+Two directories are corrupted, the same for every case: one after a clean stop and one after ``kill -9``. All partitions
+have the same batches: four segments before the clean stop, and three after it. The broker writes no recovery point
+between the clean stop and the kill, so that the last three segments count as not flushed.
 """
 
 from __future__ import annotations

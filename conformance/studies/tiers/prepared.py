@@ -1,8 +1,8 @@
-"""Directory of a broker that every case begins with: topics whose older segments are only in the remote tier.
+"""Directory of a broker that every case begins with, and its corruptions.
 
-Corruptions of a cache of remote index files, and of the remote files themselves.
-
-Broker whose remote tier is a directory: Kafka's ``LocalTieredStorage``, from the test jar that Kafka publishes.
+Older segments of its topics are only in the remote tier. A case corrupts the cache of remote index files, or the remote
+files themselves. The remote tier is a directory: Kafka's ``LocalTieredStorage``, from the test jar that Kafka
+publishes.
 """
 
 from __future__ import annotations
