@@ -59,7 +59,7 @@ def cluster_command(
                     seed=seed,
                     mode=mode,
                     progress=progress,
-                    say=lambda line: None if as_json or quiet else echo(line),
+                    show=lambda line: None if as_json or quiet else echo(line),
                 )
             results.append(result)
             if not as_json:

@@ -47,7 +47,7 @@ class Plan:
         broker: The way in which ``-i broker`` starts a broker: ``"container"``, ``"local"``, or ``"auto"`` for either.
         kill_cycles: The number of times that a broker is killed and started instead of executing examples.
         expectations: A directory of expectations; None for the expectations of the package.
-        kept: True to replay the regression traces of the package first.
+        replays: True to replay the regression traces of the package first.
         attachment: A running broker that is checked; None to start brokers.
         stop_at_first: True if an implementation drops out of the run at its first divergence.
         jobs: The number of processes that share the examples; None for one per CPU if the run is large enough.
@@ -74,7 +74,7 @@ class Plan:
     broker: Choice = "auto"
     kill_cycles: int = 0
     expectations: Path | None = None
-    kept: bool = True
+    replays: bool = True
     attachment: ExternalBrokerAddress | None = None
     stop_at_first: bool = False
     jobs: int | None = 1

@@ -82,7 +82,7 @@ def run_examples(
     if run.plan.trace is not None:
         total.add(run.replay_trace(run.plan.trace), run.max_failures)
         return total
-    if run.plan.kept:
+    if run.plan.replays:
         result, traces, diverged = run.replay_regression_traces(is_late)
         total.add(result, run.max_failures)
         on_dropout(total)

@@ -15,7 +15,7 @@ from kidx.commands.options import ReleaseOption, date_ms, resolve_dialect
 from kidx.discovery import LOG, parse_partition
 from kidx.dump import Dump, Entry, Options
 from kidx.dump.indexes import IndexOptions
-from kidx.dump.internal import DECODERS, Decoder, decoder, decoder_names, parser_of
+from kidx.dump.internal import TOPICS, Decoder, decoder, decoder_names, parser_of
 from kidx.dump.logs import LogOptions, Part
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, parse_java
@@ -114,7 +114,7 @@ def dump_command(
     if part is not None:
         names = [name for name in names if name.endswith(LOG)]
     offsets, transactions = offsets or group is not None, transactions or transactional_id is not None
-    requested = zip(DECODERS, (offsets, transactions, metadata, remote), strict=True)
+    requested = zip(TOPICS, (offsets, transactions, metadata, remote), strict=True)
     internal = next((parser_of(name, dialect.release) for name, is_requested in requested if is_requested), None)
     prints = print_data or key_decoder is not None or value_decoder is not None or internal is not None
     log_options = LogOptions(

@@ -277,24 +277,24 @@ def in_scala_order(keys: Iterable[str], hashes: dict[str, int]) -> list[str]:
 Parser = Callable[["Record"], tuple[str | None, str | None]]
 """Function that returns key and value of a record as text; None for a part that is not shown."""
 
-DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata")
+TOPICS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata")
 """Topics that can be shown, by the names in the options of Kafka's tool."""
 
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def parser_of(decoder: str, release: str) -> Parser:
+def parser_of(topic: str, release: str) -> Parser:
     """Return the parser for the records of a topic.
 
     Args:
-        decoder: one of :data:`DECODERS`.
+        topic: one of :data:`TOPICS`.
         release: the Kafka release.
     """
-    if decoder == "cluster-metadata":
+    if topic == "cluster-metadata":
         return partial(_metadata, release)
-    if decoder == "remote-log-metadata":
+    if topic == "remote-log-metadata":
         return partial(_remote, release)
-    transactions = decoder == "transaction-log"
+    transactions = topic == "transaction-log"
     dialect = dialect_of(release)
     if not (dialect.dumps_transactions_as_json if transactions else dialect.dumps_offsets_as_json):
         return partial(formatted_transaction if transactions else formatted_group_record, release)
@@ -334,7 +334,7 @@ def _coordinator(release: str, transactions: bool, record: Record) -> tuple[str,
         data = _read(reader, key, key_version, "key", kind)
         shown = jackson_text({"type": str(kind), "data": data})
         if record.value is None:
-            return shown, "<DELETE>"
+            return shown, _DELETE
         reader = Reader(record.value)
         version = _version(reader, "value")
         if dialect_of(release).coordinator_versions_are_checked and not within(value["versions"], version):

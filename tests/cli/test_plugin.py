@@ -192,8 +192,8 @@ def test_the_selection_decides_what_runs(theirs):
 
 
 @pytest.mark.thorough
-def test_workers_share_one_campaign(theirs, pytester):
-    """For any distribution of the tests, a machine's campaign runs once, and decides every group."""
+def test_workers_share_one_run(theirs, pytester):
+    """For any distribution of the tests, a machine runs once, and decides every group."""
     done = theirs(*OFFSET, "-n", "2", "--conformance-report", "kept", index=WRONG, where="subprocess")
     outcomes = done.parseoutcomes()
     assert outcomes["failed"] >= 1

@@ -169,7 +169,7 @@ def test_from_3_9_1_on_the_same_appends_get_more_entries():
     """KAFKA-806."""
     corpora = [CORPORA[release] for release in ("3.9.0", "3.9.1", "3.9.2")]
     partitions = [partition_of(corpus, "message-v1") for corpus in corpora]
-    assert partitions[0].calls == partitions[1].calls == partitions[2].calls
+    assert partitions[0].appends == partitions[1].appends == partitions[2].appends
     sizes = [
         sum(log.with_suffix(".index").stat().st_size for log in partition.logs(corpus.directory))
         for corpus, partition in zip(corpora, partitions, strict=True)

@@ -231,14 +231,14 @@ class TestTester:
                     self.offset_index = Tired
 
         stand_in(Subject)
-        found = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=300, kept=False).differences
+        found = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=300, replays=False).differences
         assert {"lookup", "flush"} <= {difference.operations[-1].name for difference in found}
 
     def test_regression_traces_come_first(self, stand_in, tmp_path):
         stand_in(ReferenceIndex)
         told = diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1)
         assert families(told) == {"AI-44"}
-        assert not diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1, kept=False).differs
+        assert not diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1, replays=False).differs
 
     def test_the_time_limit_holds_for_regression_traces(self, stand_in, tmp_path):
         stand_in(ReferenceIndex)
@@ -251,8 +251,8 @@ class TestTester:
     def test_it_runs_the_requested_number_of_examples(self, stand_in, tmp_path, monkeypatch):
         monkeypatch.setattr(comparison, "STEPS_PER_EXAMPLE", (5,))
         stand_in(ReferenceIndex)
-        assert diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=250, kept=False).examples >= 250
-        assert diff("3.9.2", "3.9.2", tmp_path, "offset", kept=False).examples < 250
+        assert diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=250, replays=False).examples >= 250
+        assert diff("3.9.2", "3.9.2", tmp_path, "offset", replays=False).examples < 250
 
     def test_a_control_that_diverges_ends_the_search(self, stand_in, tmp_path):
         class Wrong(OffsetIndex):

@@ -120,7 +120,7 @@ def test_the_machines_find_them_unaided(pair, tmp_path):
     """Nothing that is kept helps: a bug of tomorrow has no trace yet."""
     missed = set(FOUND)
     for seed in SEEDS:
-        missed &= told(pair, tmp_path, kept=False, seed=seed, max_examples=FEW[pair[2]])[1]
+        missed &= told(pair, tmp_path, replays=False, seed=seed, max_examples=FEW[pair[2]])[1]
         if not missed:
             return
     assert missed == set()

@@ -78,7 +78,7 @@ def told_of_a_run(tmp_path, expectations):
         seed=2,
         max_examples=150,
         expectations=expectations,
-        kept=False,
+        replays=False,
         shrink_time=5,
     )
     run(plan, events.append)
@@ -114,7 +114,7 @@ def cache_run(tmp_path, expectations, examples=12):
         seed=5,
         max_examples=examples,
         expectations=expectations,
-        kept=False,
+        replays=False,
         shrink_time=0,
     )
     run(plan, events.append)

@@ -1,4 +1,4 @@
-"""SessionRuns against implementations made in the test itself: nothing is registered anywhere."""
+"""Runs against implementations made in the test itself: nothing is registered anywhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNSHRUNK = Unshrunk("dev", PROFILES["dev"].examples, PROFILES["dev"].steps, None
 
 
 @dataclass
-class Campaign:
+class RunResult:
     """Result of a run."""
 
     conforms: bool
@@ -63,7 +63,7 @@ def implementations(monkeypatch):
 
 
 @pytest.fixture
-def campaign(implementations, tmp_path):
+def run_machine(implementations, tmp_path):
     """Run the machine against implementations given by name."""
 
     def carry_out(
@@ -74,10 +74,10 @@ def campaign(implementations, tmp_path):
         seed=1,
         level="observed",
         profile=UNSHRUNK,
-        kept=False,
+        replays=False,
         stop_at_first=False,
         **subjects,
-    ) -> Campaign:
+    ) -> RunResult:
         implementations.update(subjects)
         events = []
         names, traces = tuple(subjects), tmp_path / "traces"
@@ -91,13 +91,13 @@ def campaign(implementations, tmp_path):
             seed,
             examples,
             level=level,
-            kept=kept,
+            replays=replays,
             stop_at_first=stop_at_first,
         )
         conforms = run(plan, events.append)
         divergences = [event for event in events if isinstance(event, Diverged)]
         results = [event for event in events if isinstance(event, Result)]
         assert isinstance(events[-1], RunFinished)
-        return Campaign(conforms, divergences, results, events[-1].verdict, events)
+        return RunResult(conforms, divergences, results, events[-1].verdict, events)
 
     return carry_out

@@ -30,7 +30,7 @@ EXAMPLES = 2_000
 
 
 def hunt(
-    build: Path, machine: str, traces: Path, *, seconds: float = 120.0, shrink: float = 5.0, kept: bool = True
+    build: Path, machine: str, traces: Path, *, seconds: float = 120.0, shrink: float = 5.0, replays: bool = True
 ) -> list[Event]:
     """Return the events of a run of one machine against a build that ends with the first divergence.
 
@@ -40,7 +40,7 @@ def hunt(
         traces: The directory for the trace.
         seconds: The time limit; ``EXAMPLES`` is a limit, too.
         shrink: Seconds for shrinking.
-        kept: True if the regression traces come first, as in every run.
+        replays: True if the regression traces come first, as in every run.
     """
     events: list[Event] = []
     plan = Plan(
@@ -52,7 +52,7 @@ def hunt(
         seed=0,
         max_examples=EXAMPLES,
         max_time=seconds,
-        kept=kept,
+        replays=replays,
         shrink_time=shrink,
         stop_at_first=True,
     )
@@ -104,7 +104,7 @@ def table() -> int:
         sound = build_at(Path(directory) / "sound", RELEASE)
         for name, (machine, change) in BROKEN.items():
             build = broken(sound, change, Path(directory) / name)
-            first, examples, steps = found_in(hunt(build, machine, Path(directory) / "traces", shrink=0, kept=False))
+            first, examples, steps = found_in(hunt(build, machine, Path(directory) / "traces", shrink=0, replays=False))
             shutil.rmtree(build)
             missing += first is None
             where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"

@@ -46,7 +46,7 @@ def hunt(name: str, traces: Path, *, shrink: float = 10.0) -> Diverged | None:
         seed=0,
         max_examples=EXAMPLES,
         max_time=120.0,
-        kept=False,
+        replays=False,
         shrink_time=shrink,
         stop_at_first=True,
     )

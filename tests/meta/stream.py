@@ -70,7 +70,15 @@ def events_of(name: str) -> list[str]:
         traces = Path(directory) / "traces"
         subjects, machines = (case.implementation,), (case.machine,)
         plan = Plan(
-            case.releases, subjects, machines, PROFILES["ci"], traces, 0, case.examples, kept=False, shrink_time=0.0
+            case.releases,
+            subjects,
+            machines,
+            PROFILES["ci"],
+            traces,
+            0,
+            case.examples,
+            replays=False,
+            shrink_time=0.0,
         )
         run(plan, events.append)
         return [_line(name, event, directory) for event in events if not isinstance(event, Progressed | Measured)]

@@ -80,6 +80,6 @@ def test_its_trace_passes_on_the_sound_build(name, sound):
 @pytest.mark.parametrize("name", FEW)
 def test_the_machine_finds_it_unaided(name, build, tmp_path):
     """Some; ``python -m tests.meta.kafka_kills --table`` looks for all (reports/broken_kafkas.md)."""
-    events = hunt(build, BROKEN[name].machine, tmp_path / "traces", shrink=0, kept=False)
+    events = hunt(build, BROKEN[name].machine, tmp_path / "traces", shrink=0, replays=False)
     first, examples, steps = found_in(events)
     assert first is not None, (examples, steps)

@@ -16,7 +16,7 @@ from conformance.lockstep import Lockstep
 from conformance.operations import UNSUPPORTED, Observation, Operation, Outcome
 from conformance.operations.outcomes import FAILURE
 from conformance.operations.trace import Trace
-from conformance.runs import runner as campaign_module
+from conformance.runs import runner
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
 from kidx import OffsetIndex, TimeIndex
@@ -73,7 +73,7 @@ class Wrong(ReferenceIndex):
 @pytest.mark.parametrize(
     ("release", "behaves_like", "machine"),
     [
-        # X1 and X2 differ in nothing that an index shows.
+        # Not every pair of neighbours differs in what an index shows.
         thorough_param("3.4.1", "3.9.1", "offset"),
         ("3.9.1", "4.0.1", "offset"),
         thorough_param("4.0.1", "3.9.2", "offset"),
@@ -82,13 +82,13 @@ class Wrong(ReferenceIndex):
         thorough_param("4.4.0", "4.3.1", "offset"),
     ],
 )
-def test_the_rules_of_a_neighbouring_release_are_distinguished(campaign, release, behaves_like, machine):
+def test_the_rules_of_a_neighbouring_release_are_distinguished(run_machine, release, behaves_like, machine):
     def of_the_neighbour(_):
         implementation = ReferenceIndex(behaves_like)
         implementation.release = release
         return implementation
 
-    found = campaign(machine, releases=(release,), neighbour=of_the_neighbour, examples=400, stop_at_first=True)
+    found = run_machine(machine, releases=(release,), neighbour=of_the_neighbour, examples=400, stop_at_first=True)
     assert not found.conforms
     assert len(found.divergences[0].steps) <= 8
 
@@ -98,8 +98,8 @@ def test_the_rules_of_a_neighbouring_release_are_distinguished(campaign, release
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("declared", [True, thorough_param(False)])
-def test_missing_operations_of_an_implementation_are_unsupported_and_the_rest_conforms(campaign, declared):
-    found = campaign("offset", lacking=lacking("resize", "rename", declared=declared), examples=60)
+def test_missing_operations_of_an_implementation_are_unsupported_and_the_rest_conforms(run_machine, declared):
+    found = run_machine("offset", lacking=lacking("resize", "rename", declared=declared), examples=60)
     assert found.conforms
     (result,) = found.results
     assert {"AI-11a", "AI-21a"} <= {c for c, verdict in result.verdicts.items() if verdict == "unsupported"}
@@ -110,16 +110,16 @@ def test_missing_operations_of_an_implementation_are_unsupported_and_the_rest_co
     assert result.verdicts["AI-21b"] == "not-run"
 
 
-def test_without_a_kind_of_index_nothing_of_it_conforms(campaign):
-    found = campaign("time", lacking=lacking("open", declared=False), examples=20)
+def test_without_a_kind_of_index_nothing_of_it_conforms(run_machine):
+    found = run_machine("time", lacking=lacking("open", declared=False), examples=20)
     (result,) = found.results
     assert set(result.verdicts.values()) == {"unsupported"}
     assert not any(result.clauses.values())
 
 
 @pytest.mark.thorough
-def test_the_missing_operations_of_one_do_not_affect_the_others(campaign):
-    found = campaign("offset", lacking=lacking("lookup", declared=False), sound=ReferenceIndex, examples=40)
+def test_the_missing_operations_of_one_do_not_affect_the_others(run_machine):
+    found = run_machine("offset", lacking=lacking("lookup", declared=False), sound=ReferenceIndex, examples=40)
     without, sound = found.results
     assert without.divergences == sound.divergences == 0
     assert found.verdict == "incomplete"
@@ -129,7 +129,7 @@ def test_the_missing_operations_of_one_do_not_affect_the_others(campaign):
 
 
 @pytest.mark.thorough
-def test_a_participant_that_dropped_out_is_credited_with_nothing(campaign):
+def test_a_participant_that_dropped_out_is_credited_with_nothing(run_machine):
     """An example that an implementation leaves counts none of its earlier steps: too little is better than too much."""
 
     class LeavesLate(ReferenceIndex):
@@ -143,7 +143,7 @@ def test_a_participant_that_dropped_out_is_credited_with_nothing(campaign):
             self.performed += 1
             return Observation(UNSUPPORTED, None) if self.performed == 5 else super().perform(operation)
 
-    found = campaign("offset", leaves=LeavesLate, sound=ReferenceIndex, examples=40)
+    found = run_machine("offset", leaves=LeavesLate, sound=ReferenceIndex, examples=40)
     left, stayed = found.results
     assert not any(left.clauses.values())
     assert "conforms" not in left.verdicts.values()
@@ -151,8 +151,8 @@ def test_a_participant_that_dropped_out_is_credited_with_nothing(campaign):
 
 
 @pytest.mark.thorough
-def test_a_retired_implementation_is_credited_with_no_later_step(campaign):
-    found = campaign("offset", wrong=Wrong, sound=ReferenceIndex, examples=100, stop_at_first=True)
+def test_a_retired_implementation_is_credited_with_no_later_step(run_machine):
+    found = run_machine("offset", wrong=Wrong, sound=ReferenceIndex, examples=100, stop_at_first=True)
     wrong, sound = found.results
     assert not found.conforms
     assert [divergence.failure["participant"] for divergence in found.divergences] == [f"wrong {RELEASE}"]
@@ -161,8 +161,8 @@ def test_a_retired_implementation_is_credited_with_no_later_step(campaign):
     assert sum(wrong.clauses.values()) < sum(sound.clauses.values())
 
 
-def test_a_replay_against_an_implementation_without_an_operation_has_no_verdict(campaign, implementations):
-    found = campaign("offset", wrong=Wrong, stop_at_first=True)
+def test_a_replay_against_an_implementation_without_an_operation_has_no_verdict(run_machine, implementations):
+    found = run_machine("offset", wrong=Wrong, stop_at_first=True)
     implementations["lacking"] = lacking("lookup")
     trace = Trace.load(found.divergences[0].trace)
     with pytest.raises(ToolError, match=r"lacking 4\.4\.0 does not have 'lookup', step \d+"):
@@ -173,11 +173,11 @@ def test_a_replay_against_an_implementation_without_an_operation_has_no_verdict(
 
 
 @pytest.mark.thorough
-def test_an_observed_divergence_counts_at_level_observed_and_not_at_level_must(campaign):
-    counted = campaign("time", tidy=Tidy, stop_at_first=True)
+def test_an_observed_divergence_counts_at_level_observed_and_not_at_level_must(run_machine):
+    counted = run_machine("time", tidy=Tidy, stop_at_first=True)
     assert not counted.conforms
     assert "TI-20a" in counted.divergences[0].failure["clauses"]
-    left_out = campaign("time", tidy=Tidy, level="must", examples=100)
+    left_out = run_machine("time", tidy=Tidy, level="must", examples=100)
     assert left_out.conforms
     assert left_out.divergences == []
     (result,) = left_out.results
@@ -185,48 +185,48 @@ def test_an_observed_divergence_counts_at_level_observed_and_not_at_level_must(c
     assert result.verdicts["TI-7"] == "conforms"
 
 
-def test_a_difference_in_a_must_counts_at_level_must(campaign):
-    assert not campaign("offset", wrong=Wrong, level="must", stop_at_first=True).conforms
+def test_a_difference_in_a_must_counts_at_level_must(run_machine):
+    assert not run_machine("offset", wrong=Wrong, level="must", stop_at_first=True).conforms
 
 
 def expect(monkeypatch, **entry):
     entry = {"machine": "offset", "releases": ">=2.4.0", "reason": "known", "link": "https://example.org/1"} | entry
     text = "[[expectation]]\n" + "\n".join(f'{key} = "{value}"' for key, value in entry.items())
-    monkeypatch.setattr(campaign_module, "load_expectations", lambda: read_expectations("test.toml", text))
+    monkeypatch.setattr(runner, "load_expectations", lambda: read_expectations("test.toml", text))
 
 
 @pytest.mark.thorough
-def test_an_expected_divergence_is_no_failure(campaign, monkeypatch):
+def test_an_expected_divergence_is_no_failure(run_machine, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="wr*")
-    found = campaign("offset", wrong=Wrong, examples=60)
+    found = run_machine("offset", wrong=Wrong, examples=60)
     assert found.conforms
     (result,) = found.results
     assert result.verdicts["OI-7"] == "expected-divergence"
     assert result.divergences == 0
 
 
-def test_an_expectation_of_another_implementation_matches_nothing(campaign, monkeypatch):
+def test_an_expectation_of_another_implementation_matches_nothing(run_machine, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="other")
-    assert not campaign("offset", wrong=Wrong, stop_at_first=True).conforms
+    assert not run_machine("offset", wrong=Wrong, stop_at_first=True).conforms
 
 
 @pytest.mark.thorough
-def test_a_stale_expectation_is_an_error(campaign, monkeypatch):
+def test_a_stale_expectation_is_an_error(run_machine, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="sound")
     with pytest.raises(ToolError, match=r"an expectation is stale.*test\.toml, entry 1: OI-7"):
-        campaign("offset", sound=ReferenceIndex, examples=60)
+        run_machine("offset", sound=ReferenceIndex, examples=60)
 
 
 @pytest.mark.thorough
-def test_an_expectation_whose_clause_the_implementation_lacks_is_not_stale(campaign, monkeypatch):
+def test_an_expectation_whose_clause_the_implementation_lacks_is_not_stale(run_machine, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="lacking")
-    assert campaign("offset", lacking=lacking("lookup"), examples=30).verdict == "incomplete"
+    assert run_machine("offset", lacking=lacking("lookup"), examples=30).verdict == "incomplete"
 
 
 # -- a reference that is wrong ----------------------------------------------------------------------------------------
 
 
-def test_a_reference_that_the_model_contradicts_diverges(campaign, monkeypatch):
+def test_a_reference_that_the_model_contradicts_diverges(run_machine, monkeypatch):
     perform = Model.perform
 
     def contradict(self, operation, **options):
@@ -237,7 +237,7 @@ def test_a_reference_that_the_model_contradicts_diverges(campaign, monkeypatch):
         return prediction
 
     monkeypatch.setattr(Model, "perform", contradict)
-    found = campaign("offset", sound=ReferenceIndex)
+    found = run_machine("offset", sound=ReferenceIndex)
     assert not found.conforms
     assert found.verdict == "diverges"
     failure = found.divergences[0].failure
@@ -268,20 +268,20 @@ class Raises(ReferenceIndex):
 
 
 @pytest.mark.thorough
-def test_a_failure_is_a_divergence(campaign):
-    found = campaign("offset", fails=Fails)
+def test_a_failure_is_a_divergence(run_machine):
+    found = run_machine("offset", fails=Fails)
     assert not found.conforms
     assert found.divergences[0].failure["aspects"][0] == "outcome"
     assert "within 5 seconds" in str(found.divergences[0].failure["actual"])
 
 
 @pytest.mark.thorough
-def test_a_failure_is_never_expected(campaign, monkeypatch):
+def test_a_failure_is_never_expected(run_machine, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="fails")
-    found = campaign("offset", fails=Fails)
+    found = run_machine("offset", fails=Fails)
     assert not found.conforms
     assert "within 5 seconds" in str(found.divergences[0].failure["actual"])
-    assert not campaign("offset", level="must", fails=Fails).conforms
+    assert not run_machine("offset", level="must", fails=Fails).conforms
 
 
 class FailsAtTheEnd(ReferenceIndex):
@@ -305,8 +305,8 @@ class FailsAtTheEnd(ReferenceIndex):
 
 
 @pytest.mark.thorough
-def test_a_failure_between_examples_is_a_divergence_that_replays(campaign):
-    found = campaign("offset", fails=FailsAtTheEnd)
+def test_a_failure_between_examples_is_a_divergence_that_replays(run_machine):
+    found = run_machine("offset", fails=FailsAtTheEnd)
     assert not found.conforms
     [divergence] = found.divergences
     assert divergence.steps[-1] == "close()"
@@ -324,38 +324,38 @@ class MakesADirectory(ReferenceIndex):
 
 
 @pytest.mark.thorough
-def test_a_created_directory_is_a_divergence_and_is_removed(campaign):
-    found = campaign("offset", tidy=ReferenceIndex, untidy=MakesADirectory, examples=40)
+def test_a_created_directory_is_a_divergence_and_is_removed(run_machine):
+    found = run_machine("offset", tidy=ReferenceIndex, untidy=MakesADirectory, examples=40)
     assert [divergence.failure["participant"] for divergence in found.divergences] == [f"untidy {RELEASE}"]
     assert "snapshots" in str(found.divergences[0].failure["actual"])
 
 
-def test_an_exception_out_of_an_adapter_is_not_swallowed(campaign):
+def test_an_exception_out_of_an_adapter_is_not_swallowed(run_machine):
     with pytest.raises(KeyError, match="a bug in the adapter"):
-        campaign("offset", raises=Raises)
+        run_machine("offset", raises=Raises)
 
 
 # -- the run itself ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough
-def test_the_same_seed_finds_the_same(campaign):
-    first, second = (campaign("offset", wrong=Wrong, seed=7, examples=60) for _ in range(2))
+def test_the_same_seed_finds_the_same(run_machine):
+    first, second = (run_machine("offset", wrong=Wrong, seed=7, examples=60) for _ in range(2))
     assert first.divergences[0].steps == second.divergences[0].steps
     assert [r.clauses for r in first.results] == [r.clauses for r in second.results]
 
 
 @pytest.mark.thorough
-def test_hypothesis_shrinks_numbers_as_well(campaign):
-    found = campaign("offset", wrong=Wrong, profile=PROFILES["dev"], stop_at_first=True)
+def test_hypothesis_shrinks_numbers_as_well(run_machine):
+    found = run_machine("offset", wrong=Wrong, profile=PROFILES["dev"], stop_at_first=True)
     opened, *rest = found.divergences[0].steps
     assert "base_offset=0" in opened
     assert [step.partition("(")[0] for step in rest] in (["lookup"], ["append", "lookup"])
 
 
 @pytest.mark.thorough
-def test_every_example_differs_from_the_previous_one(campaign, monkeypatch):
-    """Hypothesis would rather vary the last example than draw a new one; see ``CHUNK`` in the campaign."""
+def test_every_example_differs_from_the_previous_one(run_machine, monkeypatch):
+    """Hypothesis would rather vary the last example than draw a new one; see :mod:`conformance.runs.chunks`."""
     runs = []
     end = Lockstep.end
 
@@ -364,21 +364,21 @@ def test_every_example_differs_from_the_previous_one(campaign, monkeypatch):
         end(self)
 
     monkeypatch.setattr(Lockstep, "end", keep)
-    campaign("offset", sound=ReferenceIndex, examples=100)
+    run_machine("offset", sound=ReferenceIndex, examples=100)
     assert len(set(runs)) > 0.8 * len(runs)
 
 
 @pytest.mark.thorough
-def test_rules_are_exercised_on_more_than_empty_files(campaign):
-    (result,) = campaign("offset", sound=ReferenceIndex, examples=200).results
+def test_rules_are_exercised_on_more_than_empty_files(run_machine):
+    (result,) = run_machine("offset", sound=ReferenceIndex, examples=200).results
     assert result.clauses["AI-31"] < 2 * result.clauses["AI-33"], "most lookups are in an empty index"
     missing = [clause.id for clause in clauses_for("offset", RELEASE) if not result.clauses[clause.id]]
     assert len(missing) <= 6, missing
 
 
 @pytest.mark.thorough
-def test_an_example_is_counted_for_each_dialect(campaign):
-    found = campaign("offset", sound=ReferenceIndex, releases=("3.9.1", "4.4.0"), examples=60)
+def test_an_example_is_counted_for_each_dialect(run_machine):
+    found = run_machine("offset", sound=ReferenceIndex, releases=("3.9.1", "4.4.0"), examples=60)
     old, new = found.results
     assert (old.release, new.release) == ("3.9.1", "4.4.0")
     assert old.steps == new.steps
@@ -388,8 +388,8 @@ def test_an_example_is_counted_for_each_dialect(campaign):
 
 
 @pytest.mark.thorough
-def test_removed_operations_leave_a_trace_of_the_same_divergence(campaign):
-    found = campaign("offset", wrong=Wrong, stop_at_first=True)
+def test_removed_operations_leave_a_trace_of_the_same_divergence(run_machine):
+    found = run_machine("offset", wrong=Wrong, stop_at_first=True)
     trace = Trace.load(found.divergences[0].trace)
     assert trace.operations[-1].name == "lookup"
     shorter = [

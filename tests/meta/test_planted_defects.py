@@ -76,10 +76,12 @@ def test_a_recorded_defect_shows_in_the_wrong_aspect_and_soon(kills, defect):
 @pytest.mark.thorough
 @pytest.mark.in_turn(3)
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.mutant)
-def test_a_planted_defect_is_found_and_its_trace_distinguishes_it_from_a_sound_one(campaign, implementations, defect):
+def test_a_planted_defect_is_found_and_its_trace_distinguishes_it_from_a_sound_one(
+    run_machine, implementations, defect
+):
     planted = mutant(defect.mutant)
     release = planted.release
-    found = campaign(planted.machine, releases=(release,), spoilt=lambda _: implementation_of(planted, release))
+    found = run_machine(planted.machine, releases=(release,), spoilt=lambda _: implementation_of(planted, release))
     assert not found.conforms
     assert found.verdict == "diverges"
     divergence, *others = found.divergences
@@ -117,7 +119,7 @@ TOGETHER = [
 @pytest.mark.in_turn(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("names", TOGETHER, ids="+".join)
-def test_defects_planted_together_are_distinguished(campaign, implementations, names):
+def test_defects_planted_together_are_distinguished(run_machine, implementations, names):
     """Each has its own divergence, and none is grouped with a defect that does not show it.
 
     An occurrence that shares only the clause is shown, too, without a root cause.
@@ -126,7 +128,7 @@ def test_defects_planted_together_are_distinguished(campaign, implementations, n
     release = every[0].release
     together = replace(every[0], build=lambda: type("Together", tuple(each.defect for each in every), {}))
     spoilt = implementation_of(together, release)
-    found = campaign(every[0].machine, releases=(release,), examples=300, spoilt=lambda _: spoilt)
+    found = run_machine(every[0].machine, releases=(release,), examples=300, spoilt=lambda _: spoilt)
     for name, each in zip(names, every, strict=True):
         implementations[name] = partial(implementation_of, each)
 
@@ -143,9 +145,9 @@ def test_defects_planted_together_are_distinguished(campaign, implementations, n
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("machine", [thorough_param("offset"), thorough_param("time"), "transaction"])
-def test_a_sound_implementation_is_not_accused(campaign, thorough, machine):
+def test_a_sound_implementation_is_not_accused(run_machine, thorough, machine):
     examples = 200 if thorough else 80
-    found = campaign(machine, examples=examples, sound=ReferenceIndex, releases=("2.4.1", "3.9.2", "4.4.0"))
+    found = run_machine(machine, examples=examples, sound=ReferenceIndex, releases=("2.4.1", "3.9.2", "4.4.0"))
     assert found.conforms
     assert (found.verdict, found.divergences) == ("conforms", [])
     for result in found.results:

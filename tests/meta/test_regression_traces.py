@@ -40,9 +40,9 @@ class OffByOne(ReferenceIndex):
         return seen
 
 
-def test_they_come_before_anything_new(campaign):
+def test_they_come_before_anything_new(run_machine):
     """A known defect is reported immediately, with the trace that found it first; the others continue."""
-    found = campaign("offset", kept=True, examples=10, stop_at_first=True, wrong=OffByOne, sound=ReferenceIndex)
+    found = run_machine("offset", replays=True, examples=10, stop_at_first=True, wrong=OffByOne, sound=ReferenceIndex)
     first = next(event for event in found.events if not isinstance(event, type(found.events[0])))
     assert first is found.divergences[0]
     (replayed,) = [event for event in found.events if isinstance(event, Replayed)]

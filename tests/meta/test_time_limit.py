@@ -57,10 +57,12 @@ def test_the_examples_up_to_the_limit_are_those_of_the_seed(machine, limit):
     assert cut == whole[:limit]
 
 
-def events_and_text(implementations, tmp_path, max_time: float | None, *, kept: bool = False) -> tuple[list[Any], str]:
+def events_and_text(
+    implementations, tmp_path, max_time: float | None, *, replays: bool = False
+) -> tuple[list[Any], str]:
     implementations["sound"] = ReferenceIndex
     events: list[Any] = []
-    plan = Plan(("4.4.0",), ("sound",), ("offset",), PROFILES["dev"], tmp_path, 1, 30, max_time, kept=kept)
+    plan = Plan(("4.4.0",), ("sound",), ("offset",), PROFILES["dev"], tmp_path, 1, 30, max_time, replays=replays)
     assert run(plan, events.append) == (max_time is None or max_time > 1000)
     text = io.StringIO()
     with TerminalWriter(Console(file=text, width=200)) as write:
@@ -86,7 +88,7 @@ def test_a_run_without_time_runs_one_example_and_reports_it(implementations, tmp
 
 
 def test_the_limit_holds_for_regression_traces_and_the_text_says_what_was_not_executed(implementations, tmp_path):
-    events, text = events_and_text(implementations, tmp_path, 0.0, kept=True)
+    events, text = events_and_text(implementations, tmp_path, 0.0, replays=True)
     (replayed,) = [event for event in events if isinstance(event, Replayed)]
     (result,) = [event for event in events if isinstance(event, Result)]
     known = len(load_regression_traces("offset"))

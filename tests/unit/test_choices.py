@@ -110,7 +110,7 @@ def divergences_of_the_plain_index(
     releases: tuple[str, ...], profile: str, directory: Path, examples: int
 ) -> list[Event]:
     events: list[Event] = []
-    plan = Plan(releases, (PLAIN,), ("offset", "time"), PROFILES[profile], directory, level="must", kept=False)
+    plan = Plan(releases, (PLAIN,), ("offset", "time"), PROFILES[profile], directory, level="must", replays=False)
     run(replace(plan, max_examples=examples), events.append)
     return [event for event in events if isinstance(event, Diverged)]
 

@@ -532,7 +532,7 @@ OFF_BY_ONE = "python:tests.adapters.python_index:open_off_by_one"
 
 def plan(directory, **options):
     """Run an index whose lookup is off by one."""
-    options = {"max_examples": 12, "kept": False, "shrink_time": 5.0} | options
+    options = {"max_examples": 12, "replays": False, "shrink_time": 5.0} | options
     return Plan(("4.4.0",), (OFF_BY_ONE,), ("offset",), PROFILES["dev"], directory, **options)
 
 

@@ -44,7 +44,14 @@ CLAUSE = ENTRY.format(what='clause = "OI-1"')
 def finished(tmp_path, implementation=ADAPTER, **options):
     events = []
     plan = Plan(
-        ("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], tmp_path / "traces", seed=1, kept=False, **options
+        ("4.4.0",),
+        (implementation,),
+        ("offset",),
+        PROFILES["dev"],
+        tmp_path / "traces",
+        seed=1,
+        replays=False,
+        **options,
     )
     try:
         assert run(plan, events.append)

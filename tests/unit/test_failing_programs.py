@@ -28,7 +28,7 @@ PROGRAM = f"exec:{sys.executable} {Path(__file__).parents[1] / 'adapters' / 'cra
 
 def carried_out(implementation, directory, **options):
     events: list[Event] = []
-    options = {"max_examples": 60, "kept": False, "shrink_time": 2.0} | options
+    options = {"max_examples": 60, "replays": False, "shrink_time": 2.0} | options
     plan = Plan(("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], directory, **options)
     assert not run(plan, events.append)
     (result,) = (event for event in events if isinstance(event, Result))

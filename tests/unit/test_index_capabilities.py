@@ -39,7 +39,7 @@ def performed(participants, *operations):
     return found
 
 
-def campaign(tmp_path, *arguments, release, machines=("offset", "time")):
+def events_of_run(tmp_path, *arguments, release, machines=("offset", "time")):
     events = []
     plan = Plan(
         (release,),
@@ -60,7 +60,7 @@ def campaign(tmp_path, *arguments, release, machines=("offset", "time")):
 @pytest.mark.parametrize(("arguments", "release"), [((), "4.4.0"), (("--silent",), "4.3.1")])
 def test_an_index_without_kafkas_habits_conforms_at_level_must(tmp_path, arguments, release):
     """It preallocates nothing, has one kind of error, and cannot be closed twice."""
-    events = campaign(tmp_path, *arguments, release=release)
+    events = events_of_run(tmp_path, *arguments, release=release)
     assert [event for event in events if isinstance(event, Diverged)] == []
     for result in (event for event in events if isinstance(event, Result)):
         assert result.verdicts["AI-1"] == "conforms"

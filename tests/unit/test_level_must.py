@@ -93,7 +93,7 @@ def test_two_kinds_of_crash_are_equally_grave():
 
 def events_of(implementation, directory, level, kind=Diverged, **options):
     events: list[Event] = []
-    plan = Plan(("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], directory, level=level, kept=False)
+    plan = Plan(("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], directory, level=level, replays=False)
     run(replace(plan, max_examples=15, **options), events.append)
     return [event for event in events if isinstance(event, kind)]
 

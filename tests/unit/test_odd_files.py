@@ -32,7 +32,7 @@ def test_a_run_reports_what_an_implementation_does_with_its_files(tmp_path, kind
         PROFILES["dev"],
         tmp_path,
         max_examples=10,
-        kept=False,
+        replays=False,
         shrink_time=0.2,
         jobs=1,
     )

@@ -192,21 +192,21 @@ def results(events):
 
 @pytest.mark.thorough
 def test_each_drawn_example_is_for_one_of_the_releases_with_the_same_rules(tmp_path):
-    found = results(performed(tmp_path, INDEX, (*OF_2_4, "4.3.1"), kept=False))
+    found = results(performed(tmp_path, INDEX, (*OF_2_4, "4.3.1"), replays=False))
     assert {release: result.examples for release, result in found.items()} == dict.fromkeys(OF_2_4, 2) | {"4.3.1": 6}
     assert sum(found[release].steps for release in OF_2_4) == found["4.3.1"].steps
     assert [result.details.get("takes_turns") for result in found.values()] == [3, 3, 3, None]
     # No program is credited with another's steps.
     opened = [found[release].clauses["AI-3a"] for release in OF_2_4]
     assert all(opened)
-    alone = results(performed(tmp_path / "alone", INDEX, OF_2_4[:1], kept=False))
+    alone = results(performed(tmp_path / "alone", INDEX, OF_2_4[:1], replays=False))
     assert sum(opened) == alone["2.4.1"].clauses["AI-3a"]
 
 
 @pytest.mark.thorough
 def test_what_only_others_were_asked_was_not_run(tmp_path):
     """It did not fail: another release had the example with this operation."""
-    found = results(performed(tmp_path, INDEX, OF_2_4, examples=3, kept=False))
+    found = results(performed(tmp_path, INDEX, OF_2_4, examples=3, replays=False))
     assert all(all(result.operations.values()) for result in found.values())
     assert len({tuple(result.operations) for result in found.values()}) > 1
 
@@ -219,13 +219,13 @@ def test_regression_traces_are_replayed_by_all_of_them(tmp_path):
 
 
 def test_a_divergence_of_one_of_them_is_found(tmp_path):
-    found = performed(tmp_path, f"{GROWING} --defect lookup", OF_2_4, kept=False, level="must", shrink_time=0)
+    found = performed(tmp_path, f"{GROWING} --defect lookup", OF_2_4, replays=False, level="must", shrink_time=0)
     (difference,) = (event for event in found if isinstance(event, Diverged))
     assert difference.clause == "OI-7"
 
 
 def test_other_implementations_take_no_turns(tmp_path):
-    found = results(performed(tmp_path, "python:tests.adapters.python_index:open_index", OF_2_4, kept=False))
+    found = results(performed(tmp_path, "python:tests.adapters.python_index:open_index", OF_2_4, replays=False))
     assert {result.examples for result in found.values()} == {6}
 
 
@@ -369,7 +369,7 @@ def test_a_run_continues_without_it(monkeypatch, tmp_path):
     monkeypatch.setattr(providers, "_get_local_constants", lambda: providers.GLOBAL_CONSTANTS)
     events = []
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
-    plan = Plan(("4.4.0",), (adapter,), ("offset",), PROFILES["dev"], tmp_path, seed=1, max_examples=3, kept=False)
+    plan = Plan(("4.4.0",), (adapter,), ("offset",), PROFILES["dev"], tmp_path, seed=1, max_examples=3, replays=False)
     with pytest.warns(NondeterminismWarning):
         run(plan, events.append)
     assert isinstance(events[-1], RunFinished)
@@ -496,7 +496,14 @@ def program(tmp_path):
 def carried_out(implementation, directory, *machines):
     events: list[Event] = []
     plan = Plan(
-        ("4.4.0",), (implementation,), machines, PROFILES["dev"], directory, max_examples=2, kept=False, shrink_time=0
+        ("4.4.0",),
+        (implementation,),
+        machines,
+        PROFILES["dev"],
+        directory,
+        max_examples=2,
+        replays=False,
+        shrink_time=0,
     )
     run(plan, events.append)
     return events

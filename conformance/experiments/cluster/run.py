@@ -138,26 +138,26 @@ class ClusterScenarioResult:
 
 
 def run_cluster_scenario(
-    cluster: LocalCluster, *, seed: int = 0, say: Callable[[str], None] = lambda _: None
+    cluster: LocalCluster, *, seed: int = 0, show: Callable[[str], None] = lambda _: None
 ) -> ClusterScenarioResult:
     """Run the scenario on a started cluster, which still runs at the end.
 
     Args:
         seed: seed of the produced records.
-        say: callback that receives a line of text for each activity.
+        show: callback that receives a line of text for each activity.
 
     Raises:
         BrokerError: a broker died, or did not execute a request in time.
     """
-    return _ClusterScenario(cluster, seed, say).run()
+    return _ClusterScenario(cluster, seed, show).run()
 
 
 class _ClusterScenario:
     """Execution of the scenario; ``_portions`` yields the batches of one append after another."""
 
-    def __init__(self, cluster: LocalCluster, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, cluster: LocalCluster, seed: int, show: Callable[[str], None]) -> None:
         self._cluster = cluster
-        self._say = say
+        self._show = show
         self._clients: dict[int, Client] = {}
         self._portions = self._planned(seed)
         self._result = ClusterScenarioResult({name: Topic(name) for name in REPLICAS})
@@ -231,12 +231,12 @@ class _ClusterScenario:
                 raise self._late("cluster", "a controller")
 
     def _kill(self, node_id: int) -> None:
-        self._say(f"broker {node_id} is killed")
+        self._show(f"broker {node_id} is killed")
         self._interrupt(node_id)
         self._cluster.members[node_id].kill()
 
     def _stop(self, node_id: int) -> None:
-        self._say(f"broker {node_id} is stopped")
+        self._show(f"broker {node_id} is stopped")
         self._interrupt(node_id)
         self._cluster.members[node_id].stop()
 
@@ -249,7 +249,7 @@ class _ClusterScenario:
     def _start(self, node_id: int) -> None:
         member = self._cluster.members[node_id]
         member.start()
-        self._say(f"broker {node_id} is back after {member.ready_seconds:.1f} s")
+        self._show(f"broker {node_id} is back after {member.ready_seconds:.1f} s")
 
     # -- topics ----------------------------------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class _ClusterScenario:
             self._client(leader).produce(name, data, acks=acks)
             topic.timestamps += [message.timestamp for message in batch.messages]
         topic.led.setdefault(leader, []).append(range(first, topic.end))
-        self._say(f"{name}: offsets {first} to {topic.end - 1} through broker {leader}")
+        self._show(f"{name}: offsets {first} to {topic.end - 1} through broker {leader}")
 
     def _await_replicas(self, topic: Topic, members: list[Member]) -> tuple[int, int]:
         """Wait until all logs have the right end in one leader epoch, and return the leader and the epoch.
@@ -326,7 +326,7 @@ class _ClusterScenario:
             known = len(result.mismatches)
             while not self._check_topic(topic, when):
                 del result.mismatches[known:]
-        self._say(f"{when}: {result.answers} results and {result.followers_answers} of followers in all")
+        self._show(f"{when}: {result.answers} results and {result.followers_answers} of followers in all")
 
     def _check_topic(self, topic: Topic, when: str) -> bool:
         """Look up the timestamps of a topic; return False if mismatches may be due to a new leader epoch."""
@@ -621,7 +621,7 @@ def run_cluster(
     mode: Mode | None = None,
     base: str | os.PathLike[str] | None = None,
     progress: Callable[[Step], None] | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    show: Callable[[str], None] = lambda _: None,
 ) -> ClusterResult:
     """Start a cluster of three brokers, run the scenario, stop the cluster, and compare the files of its brokers.
 
@@ -631,15 +631,15 @@ def run_cluster(
         mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
         base: parent of the cluster's directory.
         progress: callback that receives the progress of fetching jars.
-        say: callback that receives a line of text for each activity.
+        show: callback that receives a line of text for each activity.
 
     Raises:
         BrokerError: a broker did not start, died, or did not execute a request in time; the message contains its log.
     """
     started = time.monotonic()
     with LocalCluster(release, mode=mode, base=base, progress=progress) as cluster:
-        say(f"{cluster.release}: three {cluster.mode} brokers ready after {cluster.ready_seconds:.1f} s")
-        scenario = run_cluster_scenario(cluster, seed=seed, say=say)
+        show(f"{cluster.release}: three {cluster.mode} brokers ready after {cluster.ready_seconds:.1f} s")
+        scenario = run_cluster_scenario(cluster, seed=seed, show=show)
         leaders = {}
         for name, replicas in REPLICAS.items():
             with cluster.members[replicas[0]].connect() as client:

@@ -13,7 +13,7 @@ index files of the active segments before the stop.
 from __future__ import annotations
 
 from conformance.experiments.golden.checks import CHECKS
-from conformance.experiments.golden.corpus import Call, Corpus, Partition, load_corpus
+from conformance.experiments.golden.corpus import Corpus, Partition, RecordedAppend, load_corpus
 from conformance.experiments.golden.recorder import record
 from conformance.experiments.golden.soundness import Finding
 from conformance.experiments.golden.verdicts import FileVerdict, judge
@@ -21,12 +21,12 @@ from conformance.kafka.client import OffsetResult
 
 __all__ = [
     "CHECKS",
-    "Call",
     "Corpus",
     "FileVerdict",
     "Finding",
     "OffsetResult",
     "Partition",
+    "RecordedAppend",
     "judge",
     "load_corpus",
     "record",

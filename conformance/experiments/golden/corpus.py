@@ -26,10 +26,10 @@ RUNNING: Final = "running"
 _FORMAT: Final = 1
 
 Kind = Literal["in_place", "rebuilt", "marker"]
-"""Kind of an append; see :class:`Call`."""
+"""Kind of an append; see :class:`RecordedAppend`."""
 
 
-class Call(NamedTuple):
+class RecordedAppend(NamedTuple):
     """One append to a log: its first and last offset, both inclusive, and its kind.
 
     ``in_place``: the batch is as the producer built it. ``rebuilt``: the leader recompressed or converted the batch.
@@ -50,7 +50,7 @@ class Partition:
         why: purpose of the topic.
         config: settings of the topic.
         leader_epoch: epoch of the leader that answered.
-        calls: all appends to the log, in order.
+        appends: all appends to the log, in order.
         restarts: log end offsets at which the broker was stopped cleanly and started again.
         files: SHA-256 by name, after the last clean stop.
         running: SHA-256 of the active segment's index files before that stop.
@@ -61,7 +61,7 @@ class Partition:
     why: str
     config: dict[str, str]
     leader_epoch: int
-    calls: tuple[Call, ...]
+    appends: tuple[RecordedAppend, ...]
     restarts: tuple[int, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     running: dict[str, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Partition:
             "why": self.why,
             "config": self.config,
             "leader_epoch": self.leader_epoch,
-            "calls": list(map(list, self.calls)),
+            "calls": list(map(list, self.appends)),
             "restarts": list(self.restarts),
             "files": self.files,
             "running": self.running,
@@ -89,8 +89,8 @@ class Partition:
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Return the partition of a part of ``corpus.json``."""
         answers = {level: tuple(map(OffsetResult.from_json, rows)) for level, rows in document["answers"].items()}
-        calls, restarts = tuple(Call(*row) for row in document["calls"]), tuple(document["restarts"])
-        return cls(**document | {"answers": answers, "calls": calls, "restarts": restarts})
+        appends, restarts = tuple(RecordedAppend(*row) for row in document.pop("calls")), tuple(document["restarts"])
+        return cls(**document | {"answers": answers, "appends": appends, "restarts": restarts})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Corpus:
             "kidx": self.kidx,
             "command": self.command,
             "list_offsets_version": self.list_offsets_version,
-            "columns": {"calls": list(Call._fields), "answers": list(OffsetResult._fields[:4])},
+            "columns": {"calls": list(RecordedAppend._fields), "answers": list(OffsetResult._fields[:4])},
             "partitions": [partition.to_json() for partition in self.partitions],
         }
         (self.directory / CORPUS_FILE).write_text(_text(document) + "\n", "utf-8")

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import ToolError
-from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, Call, Corpus, Kind, Partition, sha256_of
+from conformance.experiments.golden.corpus import (
+    CORPUS_FILE,
+    RUNNING,
+    Corpus,
+    Kind,
+    Partition,
+    RecordedAppend,
+    sha256_of,
+)
 from conformance.experiments.golden.plan import Append, EndTransaction, Topic, setting, targets, topics
 from conformance.kafka.broker import new_broker
 from kidx.dialect import dialect_of
@@ -239,16 +247,16 @@ class _Recorder:
         return {path.name: sha256_of(Path(shutil.copyfile(path, target / path.name))) for path in paths}
 
     def _collect(self, log: _Log, running: dict[str, str]) -> Partition:
-        calls, first = [], 0
+        appends, first = [], 0
         for count, kind in log.kinds:
-            calls.append(Call(first, first + count - 1, kind))
+            appends.append(RecordedAppend(first, first + count - 1, kind))
             first += count
         return Partition(
             log.name,
             log.topic.why,
             log.topic.config,
             log.leader_epoch,
-            tuple(calls),
+            tuple(appends),
             tuple(log.restarts),
             self._copy(log, self._directory),
             running,

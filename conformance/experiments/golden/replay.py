@@ -18,7 +18,7 @@ from kidx.log import LogConfig, UnifiedLog, read_epochs
 from kidx.records import RecordBatch, TimestampType, iter_batches
 
 if TYPE_CHECKING:
-    from conformance.experiments.golden.corpus import Call, Corpus, Partition
+    from conformance.experiments.golden.corpus import Corpus, Partition, RecordedAppend
 
 EPOCHS: Final = "leader-epoch-checkpoint"
 
@@ -62,12 +62,12 @@ def replayed(corpus: Corpus, partition: Partition, directory: Path) -> Iterator[
     clock = Clock()
     log = opened(corpus, partition, directory, clock)
     restarts = list(partition.restarts)
-    for call, batches in appends(corpus, partition):
-        while restarts and restarts[0] <= call.first_offset:
+    for append, batches in appends(corpus, partition):
+        while restarts and restarts[0] <= append.first_offset:
             del restarts[0]
             log.close()
             log = opened(corpus, partition, directory, clock)
-        _append(log, call, batches, clock)
+        _append(log, append, batches, clock)
     for _ in restarts:
         log.close()
         log = opened(corpus, partition, directory, clock)
@@ -77,14 +77,14 @@ def replayed(corpus: Corpus, partition: Partition, directory: Path) -> Iterator[
         log.close()
 
 
-def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Clock) -> None:
+def _append(log: UnifiedLog, append: RecordedAppend, batches: list[RecordBatch], clock: Clock) -> None:
     data = b"".join(batch.to_bytes() for batch in batches)
     first = batches[0]
     if first.timestamp_type is TimestampType.LOG_APPEND_TIME:
         clock.now = first.max_timestamp
-    if first.magic == 2 and call.kind != "rebuilt":
+    if first.magic == 2 and append.kind != "rebuilt":
         sent = as_sent(data)
-        log.append_as_leader(sent, first.partition_leader_epoch, from_client=call.kind != "marker")
+        log.append_as_leader(sent, first.partition_leader_epoch, from_client=append.kind != "marker")
     else:
         # For batches that a leader rebuilt, and for messages of v1 with CreateTime, it indexes the same offset as a
         # follower: the last offset of the first batch with the largest timestamp (SEG-8).
@@ -92,27 +92,27 @@ def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Cloc
     log.update_high_watermark(log.end_offset)
 
 
-def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[RecordBatch]]]:
+def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[RecordedAppend, list[RecordBatch]]]:
     """Yield every append of a partition with the batches that it wrote to the log.
 
     Raises:
         ValueError: the batches do not match the appends.
     """
-    calls = {call.first_offset: call for call in partition.calls}
+    by_first = {append.first_offset: append for append in partition.appends}
     batches = [b for log in partition.logs(corpus.directory) for b in iter_batches(log.read_bytes(), source=str(log))]
     current = -1
 
     def first_offset_of(batch: RecordBatch) -> int:
         nonlocal current
-        current = batch.base_offset if batch.base_offset in calls else current
+        current = batch.base_offset if batch.base_offset in by_first else current
         return current
 
     groups = [(first, list(group)) for first, group in groupby(batches, first_offset_of)]
     ends = [(first, group[-1].last_offset) for first, group in groups]
-    if ends != [(call.first_offset, call.last_offset) for call in partition.calls]:
+    if ends != [(append.first_offset, append.last_offset) for append in partition.appends]:
         raise ValueError(
-            f"{partition.name} has batches from {len(ends)} appends, and the corpus records {len(partition.calls)};"
+            f"{partition.name} has batches from {len(ends)} appends, and the corpus records {len(partition.appends)};"
             " record the corpus again with: conformance record"
         )
     for first, group in groups:
-        yield calls[first], group
+        yield by_first[first], group

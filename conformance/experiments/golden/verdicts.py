@@ -37,7 +37,7 @@ from kidx.records import RecordBatch, TimestampType, iter_batches
 from kidx.segment import ProducerState
 
 if TYPE_CHECKING:
-    from conformance.experiments.golden.corpus import Call, Corpus, Partition
+    from conformance.experiments.golden.corpus import Corpus, Partition, RecordedAppend
     from kidx.dialect import Dialect
 
 _INDEXES: Final = (".index", ".timeindex", ".txnindex")
@@ -64,7 +64,7 @@ class Segment:
     log: Path
     base_offset: int
     batches: list[RecordBatch]
-    calls: list[Call]
+    appends: list[RecordedAppend]
     aborted: list[Aborted]
 
     def name(self, suffix: str) -> str:
@@ -76,9 +76,9 @@ class Segment:
         path = self.log.with_suffix(suffix)
         return path.read_bytes() if path.exists() else b""
 
-    def batches_of(self, call: Call) -> list[RecordBatch]:
+    def batches_of(self, append: RecordedAppend) -> list[RecordBatch]:
         """Return the batches of an append."""
-        return [batch for batch in self.batches if call.first_offset <= batch.base_offset <= call.last_offset]
+        return [batch for batch in self.batches if append.first_offset <= batch.base_offset <= append.last_offset]
 
 
 def read_segments(corpus: Corpus, partition: Partition) -> list[Segment]:
@@ -94,9 +94,9 @@ def read_segments(corpus: Corpus, partition: Partition) -> list[Segment]:
     for log, batches in zip(logs, contents, strict=True):
         base = int(log.stem)
         own = range(base, batches[-1].next_offset if batches else base)
-        calls = [call for call in partition.calls if call.first_offset in own]
+        appends = [append for append in partition.appends if append.first_offset in own]
         ended = [transaction for transaction in transactions if transaction.last_offset in own]
-        segments.append(Segment(partition, log, base, batches, calls, ended))
+        segments.append(Segment(partition, log, base, batches, appends, ended))
     return segments
 
 
@@ -151,13 +151,13 @@ def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
         if segment.batches and segment.base_offset < offset < segment.batches[-1].next_offset:
             return f"SEG-7: the broker was restarted at offset {offset}, and the batch after that has no entry"
     largest = -1
-    for call in segment.calls:
-        first, last, _ = call
-        batches = segment.batches_of(call)
+    for append in segment.appends:
+        first, last, _ = append
+        batches = segment.batches_of(append)
         if len(batches) > 1 and not dialect.append_per_batch:
             return f"SEG-3: offsets {first} to {last} were one append of {len(batches)} batches, with one entry at most"
         reached = batches[-1].max_timestamp
-        if suffix == ".timeindex" and reached > largest and _stores_another_offset(batches[0], call, dialect):
+        if suffix == ".timeindex" and reached > largest and _stores_another_offset(batches[0], append, dialect):
             return (
                 f"SEG-9: of offsets {first} to {last} the leader named the latest record, recovery names the last one"
             )
@@ -165,9 +165,9 @@ def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
     return ""
 
 
-def _stores_another_offset(batch: RecordBatch, call: Call, dialect: Dialect) -> bool:
+def _stores_another_offset(batch: RecordBatch, append: RecordedAppend, dialect: Dialect) -> bool:
     """Return True if the leader's time index entry for a batch has another offset than its last."""
-    if dialect.leader_timestamp != "record" or call.kind != "in_place" or batch.is_compressed:
+    if dialect.leader_timestamp != "record" or append.kind != "in_place" or batch.is_compressed:
         return False
     if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return False

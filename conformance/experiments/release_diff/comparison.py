@@ -188,7 +188,7 @@ class Search(Observer):
             return limit is not None and time.monotonic() - started >= limit
 
         seed, wanted = self.plan.seed, self.plan.max_examples
-        found = self._replay_regression_traces(seed, is_late) if self.plan.kept else []
+        found = self._replay_regression_traces(seed, is_late) if self.plan.replays else []
         has_fixed_number, wanted = wanted is not None, PROFILE.examples if wanted is None else wanted
         done = level = rounds = 0
         while done < wanted and (has_fixed_number or level < len(STEPS_PER_EXAMPLE)):

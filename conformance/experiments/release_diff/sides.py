@@ -84,7 +84,7 @@ class Plan:
         max_examples: The number of examples for each machine; None for the profile's number, or fewer if rounds find
             nothing new.
         max_time: The time limit in seconds, or None.
-        kept: True to replay the regression traces first.
+        replays: True to replay the regression traces first.
     """
 
     old: str
@@ -94,7 +94,7 @@ class Plan:
     seed: int = PROFILE.seed or 0
     max_examples: int | None = None
     max_time: float | None = None
-    kept: bool = True
+    replays: bool = True
 
     @property
     def sides(self) -> tuple[Side, Side]:

@@ -213,7 +213,7 @@ def search_divergences(
         PROFILES["dev"],
         traces,
         max_examples=examples,
-        kept=False,
+        replays=False,
         stop_at_first=first,
         model=False,
     )

@@ -35,13 +35,11 @@ if TYPE_CHECKING:
     from kidx.log.fetch import Isolation
     from kidx.producers import ProducerStateManager, VerificationStateEntry
 
-_SAME_KIND = {
+_KINDS_OF_LOGS = {
     "unsupported_version": "kafka",
     "io": "kafka",  # for an unreadable batch: a KafkaException, while other I/O errors are storage errors
 }
 """The names that the log machine has for some of kidx's error kinds."""
-
-
 NOT_FETCHED: Final = OffsetMetadata(-1)
 _HALVES: Final = struct.Struct(">qq")  # a topic id
 
@@ -135,7 +133,7 @@ class ReferenceLog(SharedReference):
             value = (self._calls.get(name) or getattr(self._opened, self.operations[name].method or name))(*arguments)
             outcome = OK if value is None or name == "roll_log" else Outcome(None, value)
         except KidxError as error:
-            outcome = Outcome(_SAME_KIND.get(error.kind, error.kind), None, error.kafka_message)
+            outcome = Outcome(_KINDS_OF_LOGS.get(error.kind, error.kind), None, error.kafka_message)
         except OSError:
             outcome = Outcome("io")
         return LogObservation(outcome, None if self.log is None else self._state(self.log))

@@ -28,10 +28,8 @@ from conformance.implementations.mutants.search import (
     GoesOnToTheLastEqualKey,
     MendsTheFirstUpperBound,
     PlainBinarySearch,
+    Searching,
     key_of,
-)
-from conformance.implementations.mutants.search import (
-    Searching as _Searching,
 )
 from conformance.kafka.releases import RELEASES
 from kidx import OffsetIndex, TimeIndex, TransactionIndex
@@ -64,8 +62,8 @@ def choose(clause: str, name: str, title: str, machine: str, build: Callable[[],
         CHOICES[name] = Mutant(name, title, machine, clause, newest, build)
 
 
-def _mapped(clause: str, name: str, title: str, function: str, before: str, after: str, *kinds: str) -> None:
-    """Register a choice of one fragment in both mapped indexes, or in the indexes of the given kinds."""
+def _row(clause: str, name: str, title: str, function: str, before: str, after: str, *kinds: str) -> None:
+    """Register a choice of one fragment in the indexes of the given kinds; without one, in offset and time indexes."""
     for kind in kinds or ("offset", "time"):
         base = {"offset": OffsetIndex, "time": TimeIndex, "transaction": TransactionIndex}[kind]
         choose(clause, f"{kind}-{name}", title, kind, partial(_planted_in, base, function, before, after))
@@ -95,179 +93,182 @@ def choose_defect(clause: str, kind: str, name: str) -> None:
 _MISSING = "not os.path.exists(self._file)"
 
 # fmt: off
-_mapped("AI-2", "reader-creates-nothing", "Opening read-only does not create a missing file.",
+_row("AI-2", "reader-creates-nothing", "Opening read-only does not create a missing file.",
     "_create_and_map", START, f"if not self.writable and {_MISSING}: raise OSError('no such file')")
-_mapped("AI-3a", "preallocates-more", "A new file has space for one more entry.",
+_row("AI-3a", "preallocates-more", "A new file has space for one more entry.",
     "_preallocated_size", "round_down(self.max_index_size, self.entry_size)",
     "round_down(self.max_index_size, self.entry_size) + self.entry_size")
-_mapped("AI-3a", "preallocates-less", "A new file has space for one entry less, and for at least one.",
+_row("AI-3a", "preallocates-less", "A new file has space for one entry less, and for at least one.",
     "_preallocated_size", "round_down(self.max_index_size, self.entry_size)",
     "max(round_down(self.max_index_size, self.entry_size) - self.entry_size, self.entry_size)")
-_mapped("AI-3b", "takes-any-size", "A new file has space for an entry, whatever its maximum size is.",
+_row("AI-3b", "takes-any-size", "A new file has space for an entry, whatever its maximum size is.",
     "_preallocated_size", START, "if self.max_index_size < self.entry_size and self.writable: return self.entry_size")
-_mapped("AI-3c", "removes-a-rejected-file", "A new file that has no space for an entry is removed again.",
+_row("AI-3c", "removes-a-rejected-file", "A new file that has no space for an entry is removed again.",
     "_preallocated_size", START, "if self.max_index_size < self.entry_size: os.unlink(self._file)")
-_mapped("AI-4a", "opens-nothing-read-only", "A missing index that is opened read-only is an empty index.",
+_row("AI-4a", "opens-nothing-read-only", "A missing index that is opened read-only is an empty index.",
     "_preallocated_size", START, "if not self.writable: return 0")
-_mapped("AI-4b", "reader-removes-its-file", "A file that could not be preallocated is removed again.",
+_row("AI-4b", "reader-removes-its-file", "A file that could not be preallocated is removed again.",
     "_preallocated_size", START, "if not self.writable: os.unlink(self._file)")
-_mapped("AI-4c", "makes-the-directory", "A missing directory is another error.",
+_row("AI-4c", "makes-the-directory", "A missing directory is another error.",
     "_create_and_map", START,
     "if '/missing/' in self._file: raise InvalidArgumentError('no such directory', None)")
-_mapped("AI-10", "stays-read-only", "A resize keeps an index read-only.",
+_row("AI-10", "stays-read-only", "A resize keeps an index read-only.",
     "resize", "return True", "buffer.writable = self.writable; return True")
-_mapped("AI-10", "reader-does-not-resize", "A resize of an index that is opened read-only is rejected.",
+_row("AI-10", "reader-does-not-resize", "A resize of an index that is opened read-only is rejected.",
     "resize", START, "if not self.writable: raise InvalidArgumentError('read-only', None)")
-_mapped("AI-10", "always-resizes", "A resize to the current length returns True.",
+_row("AI-10", "always-resizes", "A resize to the current length returns True.",
     "resize", "return False", "return True")
-_mapped("AI-11a", "forgets-what-it-cuts", "A resize below the entries removes the entries that are cut off.",
+_row("AI-11a", "forgets-what-it-cuts", "A resize below the entries removes the entries that are cut off.",
     "resize", "buffer.seek(position)",
     "self.entries = min(self.entries, self.max_entries); buffer.seek(min(position, self.entries * self.entry_size)); "
     "self._refresh_last()")
-_mapped("AI-11b", "names-the-corruption", "A search among entries that were cut off is rejected as corruption.",
+_row("AI-11b", "names-the-corruption", "A search among entries that were cut off is rejected as corruption.",
     "_bounds", "OutOfBoundsError", "InvalidArgumentError")
-_mapped("AI-13a", "grows-with-ones", "Bytes that a resize adds are not zeros.",
+_row("AI-13a", "grows-with-ones", "Bytes that a resize adds are not zeros.",
     "resize", "self._mmap = buffer",
     "self._mmap = buffer\n"
     "if size > self.length: buffer.data[self.length : size] = b'\\x7f' * (size - self.length)")
-_mapped("AI-14a", "truncation-cuts-the-file", "Removing all entries also makes the file one entry long.",
+_row("AI-14a", "truncation-cuts-the-file", "Removing all entries also makes the file one entry long.",
     "truncate", "self._truncate_to_entries(0)",
     "self._truncate_to_entries(0); self.length >= self.entry_size and self.resize(self.entry_size)")
-_mapped("AI-15c", "reset-keeps-the-size", "A reset without a maximum size keeps the size.",
+_row("AI-15c", "reset-keeps-the-size", "A reset without a maximum size keeps the size.",
     "reset", "self.resize(self.max_index_size)",
     "self.max_index_size >= self.entry_size and self.resize(self.max_index_size)")
-_mapped("AI-16b", "trims-in-silence", "Trimming a closed index has no effect.",
+_row("AI-16b", "trims-in-silence", "Trimming a closed index has no effect.",
     "trim_to_valid_size", "self._mmap is None and self.dialect.unmapped_trim_is_noop", "self._mmap is None")
-_mapped("AI-16c", "rejects-a-trim-when-closed", "Trimming a closed index is rejected.",
-    "trim_to_valid_size", START, "self._mapped()")
-_mapped("AI-18", "deletes-with-its-length", "Deleting an index sets its length to the length of its entries.",
+_row("AI-16c", "rejects-a-trim-when-closed", "Trimming a closed index is rejected.",
+    "trim_to_valid_size", START, "self._row()")
+_row("AI-18", "deletes-with-its-length", "Deleting an index sets its length to the length of its entries.",
     "delete_if_exists", START,
     "self.length = self.entries * self.entry_size; self.max_entries = self.entries")
-_mapped("AI-19a", "closed-looks-up-nothing", "Reading a slot of a closed index is rejected as a missing slot.",
+_row("AI-19a", "closed-looks-up-nothing", "Reading a slot of a closed index is rejected as a missing slot.",
     "entry", START, "if self._mmap is None and n < self.entries: raise InvalidArgumentError('closed', None)")
-_mapped("AI-19b", "flushes-in-silence", "Flushing a closed index has no effect.",
+_row("AI-19b", "flushes-in-silence", "Flushing a closed index has no effect.",
     "flush", "self._mmap is None and self.dialect.unmapped_flush_is_noop", "self._mmap is None")
-_mapped("AI-19c", "rejects-a-flush-when-closed", "Flushing a closed index is rejected.",
-    "flush", START, "self._mapped()")
-_mapped("AI-19d", "knows-that-it-is-closed", "An append to a closed index says that it is closed.",
-    "append", START, "self._mapped()", "offset")
-_mapped("AI-19d", "knows-that-it-is-closed", "An append to a closed index says that it is closed.",
-    "maybe_append", START, "self._mapped()", "time")
-_mapped("AI-19e", "forgets-itself-when-closed", "A closed index reports no entries.",
+_row("AI-19c", "rejects-a-flush-when-closed", "Flushing a closed index is rejected.",
+    "flush", START, "self._row()")
+_row("AI-19d", "knows-that-it-is-closed", "An append to a closed index says that it is closed.",
+    "append", START, "self._row()", "offset")
+_row("AI-19d", "knows-that-it-is-closed", "An append to a closed index says that it is closed.",
+    "maybe_append", START, "self._row()", "time")
+_row("AI-19e", "forgets-itself-when-closed", "A closed index reports no entries.",
     "close", "self.close_handler()", "self.close_handler(); self.entries = 0")
-_mapped("AI-20a", "rejects-a-second-close", "A second close is rejected.",
-    "close", START, "self._mapped()")
-_mapped("AI-21a", "cannot-be-renamed", "An index in use cannot be renamed.",
+_row("AI-20a", "rejects-a-second-close", "A second close is rejected.",
+    "close", START, "self._row()")
+_row("AI-21a", "cannot-be-renamed", "An index in use cannot be renamed.",
     "rename_to", START, "raise OSError('in use')")
-_mapped("AI-41", "checks-negative-slots", "A negative slot is rejected as a missing slot.",
+_row("AI-41", "checks-negative-slots", "A negative slot is rejected as a missing slot.",
     "entry", START, "if n < 0: raise InvalidArgumentError('negative', None)")
-_mapped("AI-42b", "trims-when-closing", "Closing trims the file.",
+_row("AI-42b", "trims-when-closing", "Closing trims the file.",
     "close", "self.dialect.close_trims", "self._mmap is not None")
-_mapped("AI-42c", "reader-trims-nothing", "Closing an index that was opened read-only does not change its file.",
+_row("AI-42c", "reader-trims-nothing", "Closing an index that was opened read-only does not change its file.",
     "close", "self.dialect.close_trims", "self.dialect.close_trims and self.writable")
-_mapped("AI-44a", "rejected-length-closes", "A length that cannot be set closes the index.",
+_row("AI-44a", "rejected-length-closes", "A length that cannot be set closes the index.",
     "resize", "self.dialect.resize_unmaps_first", "True")
-_mapped("AI-44b", "rejected-length-changes-nothing", "A length that cannot be set changes nothing.",
+_row("AI-44b", "rejected-length-changes-nothing", "A length that cannot be set changes nothing.",
     "resize", "self.dialect.resize_unmaps_first", "False")
-_mapped("AI-44c", "rejected-length-closes-later", "A length that cannot be set closes the index.",
+_row("AI-44c", "rejected-length-closes-later", "A length that cannot be set closes the index.",
     "resize", "self.dialect.resize_unmaps_first", "True")
-_mapped("AI-9", "reads-offsets-unsigned", "A stored relative offset is read as an unsigned number.",
+_row("AI-9", "reads-offsets-unsigned", "A stored relative offset is read as an unsigned number.",
     "_absolute_offset", START, "relative &= 0xFFFFFFFF")
-_mapped("AI-40", "failed-shrink-rejects-appends", "After a failed shrink, an append is rejected before it writes.",
+_row("AI-40", "failed-shrink-rejects-appends", "After a failed shrink, an append is rejected before it writes.",
     "append", START,
     "if self._mmap and not self._mmap.position and self.entries: raise InvalidArgumentError('rewound', None)", "offset")
-_mapped("AI-40", "failed-shrink-rejects-appends", "After a failed shrink, an append is rejected before it writes.",
+_row("AI-40", "failed-shrink-rejects-appends", "After a failed shrink, an append is rejected before it writes.",
     "maybe_append", START,
     "if self._mmap and not self._mmap.position and self.entries: raise InvalidArgumentError('rewound', None)", "time")
 
 # -- offset index --
-_mapped("AI-6", "keeps-a-slot-free", "An offset index keeps its last slot free, as a time index does.",
+_row("AI-6", "keeps-a-slot-free", "An offset index keeps its last slot free, as a time index does.",
     "is_full", "self.entries >= self.max_entries", "self.entries >= self.max_entries - 1", "offset")
-_mapped("AI-6", "uses-every-slot", "A time index is full only if its last slot is used.",
+_row("AI-6", "uses-every-slot", "A time index is full only if its last slot is used.",
     "is_full", "self.entries >= self.max_entries - 1", "self.entries >= self.max_entries", "time")
-_mapped("OI-8a", "other-error-for-a-missing-slot", "Reading a missing slot raises another error.",
+_row("OI-8a", "other-error-for-a-missing-slot", "Reading a missing slot raises another error.",
     "entry", START, "if n >= self.entries: raise OutOfBoundsError('no such slot', None)", "offset")
-_mapped("OI-8d", "checks-negative-slots-too", "A negative slot is rejected as a missing slot.",
+_row("OI-8d", "checks-negative-slots-too", "A negative slot is rejected as a missing slot.",
     "entry", START, "if n < 0: raise InvalidArgumentError('negative', None)", "offset")
-_mapped("OI-11", "rejects-an-empty-file", "The sanity check rejects an empty file.",
+_row("OI-11", "rejects-an-empty-file", "The sanity check rejects an empty file.",
     "sanity_check", START, "if self.length == 0: raise CorruptIndexError('empty', None)", "offset")
-_mapped("OI-11", "checks-nothing", "The sanity check accepts every file.", "sanity_check", START, "return", "offset")
-_mapped("OI-11", "checks-the-order", "The sanity check rejects entries out of order.",
+_row("OI-11", "checks-nothing", "The sanity check accepts every file.", "sanity_check", START, "return", "offset")
+_row("OI-11", "checks-the-order", "The sanity check rejects entries out of order.",
     "sanity_check", START,
     "if self._mmap is not None and self.entries > 1 and self.entries * 8 <= self._mmap.limit and any("
     "self.entry(n).offset >= self.entry(n + 1).offset for n in range(self.entries - 1)): "
     "raise CorruptIndexError('out of order', None)", "offset")
-_mapped("OI-13", "reader-says-that-it-is-read-only", "Every append to an index opened read-only is rejected as such.",
-    "append", START, "if not self._mapped().writable: raise InvalidArgumentError('read-only', None)", "offset")
-_mapped("OI-13", "writes-though-read-only", "An index opened read-only is mapped for writing.",
+_row("OI-13", "reader-says-that-it-is-read-only", "Every append to an index opened read-only is rejected as such.",
+    "append", START, "if not self._row().writable: raise InvalidArgumentError('read-only', None)", "offset")
+_row("OI-13", "writes-though-read-only", "An index opened read-only is mapped for writing.",
     "__init__", START, "writable = writable or os.path.exists(path)", "offset")
-_mapped("OI-22", "does-not-wrap-around", "The end of a fetch is computed in 64 bits.",
+_row("OI-22", "does-not-wrap-around", "The end of a fetch is computed in 64 bits.",
     "fetch_upper_bound_offset", START, "if fetch_offset.position + fetch_size > INT_MAX: return None", "offset")
 
 # -- time index --
-_mapped("TI-3e", "checks-ignored-offsets", "An ignored entry is rejected if its offset does not fit.",
+_row("TI-3e", "checks-ignored-offsets", "An ignored entry is rejected if its offset does not fit.",
     "maybe_append", "timestamp > last.timestamp", "timestamp > last.timestamp or self.relative_offset(offset) < 0",
     "time")
-_mapped("TI-8a", "other-error-for-a-missing-slot", "Reading a missing slot raises another error.",
+_row("TI-8a", "other-error-for-a-missing-slot", "Reading a missing slot raises another error.",
     "entry", START, "if n >= self.entries: raise OutOfBoundsError('no such slot', None)", "time")
-_mapped("TI-8d", "checks-negative-slots-too", "A negative slot is rejected as a missing slot.",
+_row("TI-8d", "checks-negative-slots-too", "A negative slot is rejected as a missing slot.",
     "entry", START, "if n < 0: raise InvalidArgumentError('negative', None)", "time")
-_mapped("TI-10", "keeps-the-entry-over-a-resize", "A resize does not read the last entry again.",
+_row("TI-10", "keeps-the-entry-over-a-resize", "A resize does not read the last entry again.",
     "resize", "self._refresh_last()", "pass", "time")
-_mapped("TI-11a", "checks-nothing", "The sanity check accepts every file.", "sanity_check", START, "return", "time")
-_mapped("TI-20a", "leaves-no-stray-timestamp", "The offset is checked before the timestamp is written.",
-    "_append", START, "self._mapped(); self.relative_offset(offset)", "time")
-_mapped("TI-20b", "takes-the-timestamp-back", "After a rejected offset the write position moves back.",
+_row("TI-11a", "checks-nothing", "The sanity check accepts every file.", "sanity_check", START, "return", "time")
+_row("TI-20a", "leaves-no-stray-timestamp", "The offset is checked before the timestamp is written.",
+    "_append", START, "self._row(); self.relative_offset(offset)", "time")
+_row("TI-20b", "takes-the-timestamp-back", "After a rejected offset the write position moves back.",
     "_append", "self.relative_offset(offset)",
     "self.relative_offset(offset) if self.can_append_offset(offset) or buffer.seek(buffer.position - 8) else "
     "self.relative_offset(offset)", "time")
-_mapped("TI-22", "writes-though-read-only", "An index opened read-only is mapped for writing.",
+_row("TI-22", "writes-though-read-only", "An index opened read-only is mapped for writing.",
     "__init__", START, "writable = writable or os.path.exists(path)", "time")
-_mapped("TI-24", "ignores-when-full", "A full index ignores an entry whose timestamp is not later.",
+_row("TI-24", "ignores-when-full", "A full index ignores an entry whose timestamp is not later.",
     "maybe_append", START,
     "if self._mmap is not None and self.entries and self.is_full and timestamp <= self._last_entry.timestamp: return",
     "time")
 
 # -- transaction index --
-_mapped("TX-2", "creates-its-file", "Opening an index creates its file.",
+_row("TX-2", "creates-its-file", "Opening an index creates its file.",
     "__init__", "os.path.exists(self._file)", "True", "transaction")
-_mapped("TX-4a", "remembers-the-last-record", "An index that is opened reads the last offset from its file.",
+_row("TX-4a", "remembers-the-last-record", "An index that is opened reads the last offset from its file.",
     "__init__", "self._open()",
     "self._open(); self._last_offset = max([struct.unpack('>q', os.pread(self._descriptor, 8, at + 18))[0] "
     "for at in range(0, self._position - 33, 34)], default=None)", "transaction")
-_mapped("TX-4b", "forgets-when-closed", "A close forgets the last offset.",
+_row("TX-4b", "forgets-when-closed", "A close forgets the last offset.",
     "close", START, "self._last_offset = None", "transaction")
-_mapped("TX-7c", "reads-the-whole-version", "Every version except 0 is rejected.",
+_row("TX-7c", "reads-the-whole-version", "Every version except 0 is rejected.",
     "stored_records", "version and not self.dialect.strict_txn_version", "False", "transaction")
-_mapped("TX-8", "calls-it-corrupt", "A record of an unknown version is reported as corruption.",
+_row("TX-8", "calls-it-corrupt", "A record of an unknown version is reported as corruption.",
     "_unsupported", START, "return CorruptIndexError('unknown version', None)", "transaction")
-_mapped("TX-12a", "checks-no-offset", "The sanity check accepts every offset.",
+_row("TX-12a", "checks-no-offset", "The sanity check accepts every offset.",
     "sanity_check", "txn.last_offset < self.start_offset", "False", "transaction")
-_mapped("TX-13a", "cannot-be-renamed", "An index in use cannot be renamed.",
+_row("TX-13a", "cannot-be-renamed", "An index in use cannot be renamed.",
     "rename_to", START, "raise OSError('in use')", "transaction")
-_mapped("TX-21", "closed-reads-nothing", "Reading a closed index is rejected.",
+_row("TX-21", "closed-reads-nothing", "Reading a closed index is rejected.",
     "stored_records", START,
     "if self._descriptor is None and os.path.exists(self._file): raise InvalidArgumentError('closed')", "transaction")
-_mapped("TX-23", "cuts-a-torn-record", "A partial record at the end is removed when the file is opened.",
+_row("TX-23", "cuts-a-torn-record", "A partial record at the end is removed when the file is opened.",
     "_open", START,
     "if self.writable and os.path.isfile(self._file) and os.path.getsize(self._file) % 34: "
     "os.truncate(self._file, os.path.getsize(self._file) // 34 * 34)", "transaction")
 # fmt: on
 
-for _kind, _append in (("offset", "append"), ("time", "_append")):
-    for _variant in "ab":
-        _mapped(
-            f"{'OI-6' if _kind == 'offset' else 'TI-21'}{_variant}",
-            f"checks-no-position-{_variant}",
-            "An append does not check the write position.",
-            _append,
-            "self.entries * _SIZE != buffer.position",
-            "False",
-            _kind,
-        )
+for _clause, _kind, _append in (
+    *(("OI-6a", "offset", "append"), ("OI-6b", "offset", "append")),
+    *(("TI-21a", "time", "_append"), ("TI-21b", "time", "_append")),
+):
+    _title = "An append does not check the write position."
+    _row(
+        _clause,
+        f"checks-no-position-{_clause[-1]}",
+        _title,
+        _append,
+        "self.entries * _SIZE != buffer.position",
+        "False",
+        _kind,
+    )
 
 
-class _Bisecting(_Searching):
+class _Bisecting(Searching):
     """Base of an index whose search has other steps, with the same result among sorted keys."""
 
     @staticmethod
@@ -291,7 +292,7 @@ class BisectsTimes(_Bisecting, TimeIndex):
     """A search halves around the lower middle, and does not end early."""
 
 
-class _Checking(_Searching):
+class _Checking(Searching):
     """Base of an index whose search notices corruption."""
 
     @staticmethod
