@@ -45,7 +45,7 @@ INDEX_REQUESTS: Final = {kind: _tried(kind, lambda each: bool(each.does) and eac
 """Every operation of the line protocol on an index of each kind, except those that open or release it."""
 _ENDS: Final = _tried(KINDS[0], lambda each: each.effect is not None)
 """Operations that release an index, to be tried last."""
-INDEX: Final = {
+TRIED_ON_INDEXES: Final = {
     kind: TryOut(
         Operation("open", (kind, f"probe-{kind}", 0, SIZE, True)),
         (*INDEX_REQUESTS[kind], *_tried(kind, lambda each: not each.does), *_ENDS),
@@ -55,7 +55,7 @@ INDEX: Final = {
 """Operations to try on an index of each kind."""
 
 _SETTINGS: Final = {"segment.bytes": 1000, "segment.index.bytes": 1200, "index.interval.bytes": 0}
-LOG: Final = TryOut(
+TRIED_ON_LOGS: Final = TryOut(
     Operation("open_log", (_SETTINGS, 0, 0, True, 10_000)),
     (
         Operation("append_as_leader", ([{"records": [[0, 1000]]}], 0)),

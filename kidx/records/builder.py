@@ -47,6 +47,7 @@ _SIZE: Final = struct.Struct(">i")
 RecordLike = (
     SimpleRecord | tuple[int, bytes | None, bytes | None] | tuple[int, bytes | None, bytes | None, Sequence[Header]]
 )
+"""Record, or its timestamp in milliseconds, key, value and perhaps headers."""
 
 
 def write_batch(
@@ -247,8 +248,8 @@ def build_batch(
             max_timestamp=max_timestamp,
             compressor=compressor,
         )
-    has_horizon = delete_horizon_ms is not None and delete_horizon_ms >= 0
-    base_timestamp = delete_horizon_ms if has_horizon and delete_horizon_ms is not None else simple[0].timestamp
+    horizon = None if delete_horizon_ms is None or delete_horizon_ms < 0 else delete_horizon_ms
+    base_timestamp = simple[0].timestamp if horizon is None else horizon
     body = b"".join(
         write_record(offset - base_offset, record.timestamp - base_timestamp, record)
         for offset, record in zip(offsets, simple, strict=True)
@@ -270,7 +271,7 @@ def build_batch(
         base_sequence=base_sequence,
         is_transactional=is_transactional,
         is_control=is_control,
-        has_delete_horizon=has_horizon,
+        has_delete_horizon=horizon is not None,
         partition_leader_epoch=partition_leader_epoch,
     )
 

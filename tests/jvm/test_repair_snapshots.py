@@ -11,6 +11,7 @@ from conformance.implementations.jvm.log import JvmLog
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY
 from kidx.discovery import CLEAN_SHUTDOWN, START_OFFSETS
+from kidx.layout import ABORTED_TXN
 from kidx.repair import repair_paths
 
 pytestmark = pytest.mark.jvm
@@ -58,7 +59,7 @@ def test_transactions_from_before_the_log_are_known_from_its_snapshots(release, 
     for path in directory.glob(f"{0:020d}.*"):
         path.unlink()  # as retention does
     last = directory / f"{8:020d}.txnindex"
-    assert last.stat().st_size == 2 * 34
+    assert last.stat().st_size == 2 * ABORTED_TXN.size
     last.unlink()
     for path in directory.glob("*.snapshot"):
         if int(path.stem) > 8 or snapshot == "gone":
@@ -78,6 +79,6 @@ def test_transactions_from_before_the_log_are_known_from_its_snapshots(release, 
     assert [change.action for change in repaired.changes if change.path.endswith(".txnindex")] == ["created"]
     assert not repaired.remaining
     assert (copy / last.name).read_bytes() == last.read_bytes()
-    first_offsets = [int.from_bytes(last.read_bytes()[at + 10 : at + 18]) for at in range(0, last.stat().st_size, 34)]
+    first_offsets = [first for _, _, first, *_ in ABORTED_TXN.struct.iter_unpack(last.read_bytes())]
     left = [8, 9] if release == "2.4.1" else [9]  # 2.4 writes a marker down whose beginning it does not know
     assert first_offsets == {"gone": [4, 6], "below the log start": left}.get(snapshot, [0, 6])

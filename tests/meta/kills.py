@@ -46,10 +46,12 @@ def record(mutant: Mutant) -> Trace:
 
 def kill_of(mutant: Mutant) -> Trace:
     """Return the recorded trace."""
-    return _recorded(KILLS)[mutant.name]
+    return _recorded_kills()[mutant.name]
 
 
-_recorded = cache(load_kills)
+@cache
+def _recorded_kills():
+    return load_kills(KILLS)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ HIGH_WATERMARKS_SECONDS = 6
 
 
 def traffic(
-    bootstrap: str, seconds: float, rate: int, sizes: dict[str, str], *, may_expire: bool = False
+    bootstrap: str, seconds: float, rate: int, settings: dict[str, str], *, may_expire: bool = False
 ) -> dict[str, int]:
     """Write to all topics at a rate, create and delete other topics, and return the end of each partition.
 
@@ -32,14 +32,14 @@ def traffic(
         bootstrap: address of the broker.
         seconds: duration.
         rate: records per second.
-        sizes: topic configurations.
+        settings: topic configurations.
         may_expire: True if records may expire in the producer, as on a machine that is too busy for the rate; False if
             all records must be written.
     """
     kafka = kafka_python()
     admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
     for topic, partitions in TOPICS.items():
-        config = sizes | ({"preallocate": "true"} if topic == "prealloc" else {})
+        config = settings | ({"preallocate": "true"} if topic == "prealloc" else {})
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": config}
         admin.create_topics({topic: options}, timeout_ms=LIMIT_MS, wait_for_metadata=True)
     stop = threading.Event()
@@ -66,13 +66,13 @@ def traffic(
     producer = kafka.KafkaProducer(
         bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, linger_ms=5, **options
     )
-    refused: list[BaseException] = []
+    expired: list[BaseException] = []
     places = [(topic, number) for topic, partitions in TOPICS.items() for number in range(partitions)]
     begin, sent = time.monotonic(), Counter[str]()
     while (now := time.monotonic() - begin) < seconds:
         while sum(sent.values()) < now * rate:
             topic, number = places[sum(sent.values()) % len(places)]
-            producer.send(topic, b"v" * 100, partition=number).add_errback(refused.append)
+            producer.send(topic, b"v" * 100, partition=number).add_errback(expired.append)
             sent[f"{topic}-{number}"] += 1
         time.sleep(0.01)
     producer.flush()
@@ -80,11 +80,11 @@ def traffic(
     stop.set()
     churning.join()
     admin.close()
-    if refused:
-        assert may_expire, refused[:3]
-        print_line(f"{len(refused):,} records expired in the producer: {refused[0]}")
+    if expired:
+        assert may_expire, expired[:3]
+        print_line(f"{len(expired):,} records expired in the producer: {expired[0]}")
     ends = ends_of(bootstrap, places)
-    assert refused or ends == sent
+    assert expired or ends == sent
     took = time.monotonic() - begin
     print_line(f"{len(made)} topics made, and most of them deleted; {rate} records a second wanted")
     total = sum(ends.values())

@@ -23,7 +23,7 @@ from conformance.implementations.process import log_messages as messages
 from conformance.implementations.process.log_messages import REQUESTS, VERSION
 from conformance.implementations.process.messages import MalformedReplyError, Stop, line_of, outcome_from
 from conformance.implementations.process.schema import definition_name
-from conformance.implementations.try_out import LOG as TRY_OUT
+from conformance.implementations.try_out import TRIED_ON_LOGS as TRY_OUT
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.lockstep.scopes.tolerances import TOLERANCES, results_from_records

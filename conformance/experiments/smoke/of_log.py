@@ -12,7 +12,7 @@ from conformance.experiments.smoke.of_kind import BASIC_CALLS, FIRST_LOST, Check
 from conformance.experiments.smoke.session import ProcessSession
 from conformance.implementations.process import log_messages as messages
 from conformance.implementations.process.messages import MalformedReplyError, introduction_from
-from conformance.implementations.try_out import LOG
+from conformance.implementations.try_out import TRIED_ON_LOGS
 from conformance.operations.batches import encode
 from conformance.operations.log import TOPIC_DIRECTORY, LogState
 from conformance.operations.log_capabilities import TIME_LOOKUPS
@@ -48,7 +48,7 @@ def _done(outcome: Outcome, what: str) -> Any:
 def _open(session: LogSession, directory: Path) -> Path:
     path = directory / TOPIC_DIRECTORY
     path.mkdir(exist_ok=True)
-    _done(session.send(messages.OpenLog(str(path), *LOG.opening.args)), "A new log")
+    _done(session.send(messages.OpenLog(str(path), *TRIED_ON_LOGS.opening.args)), "A new log")
     return path
 
 
@@ -135,7 +135,7 @@ def _continues_after_error(session: LogSession, directory: Path) -> None:
 
 def _every_request(session: LogSession, directory: Path) -> None:
     _open(session, directory)
-    for operation in LOG.operations[:-1]:
+    for operation in TRIED_ON_LOGS.operations[:-1]:
         session.send(messages.REQUESTS[operation.name](*operation.args))
         _state(session)
     _done(session.send(messages.Close(prepared=True)), "Closing")

@@ -59,5 +59,5 @@ class JvmIndex(JvmClasses[Observation]):
         return operation in INDEX_OPS
 
 
-INDEX: Final = Language(JvmIndex.encode_step, JvmIndex.encode_reply)
+INDEX_LANGUAGE: Final = Language(JvmIndex.encode_step, JvmIndex.encode_reply)
 """Encoder of the steps and replies of an index."""

@@ -19,7 +19,7 @@ from conformance.errors import NotDrivenError
 from conformance.implementations.process import index_messages as messages
 from conformance.implementations.process.participant import ProcessParticipant
 from conformance.implementations.protocol import BULK, takes
-from conformance.implementations.try_out import INDEX, TryOut
+from conformance.implementations.try_out import TRIED_ON_INDEXES, TryOut
 from conformance.operations import KINDS, OK, SIGNATURES, UNSUPPORTED, Observation, Operation, Outcome, State
 from conformance.operations.index import ESSENTIAL
 from conformance.operations.index_capabilities import OF_OPERATION
@@ -50,7 +50,7 @@ class ProcessIndex(ProcessParticipant):
     """True if the index has been closed or deleted, and requests follow."""
 
     def _try_outs(self) -> Iterable[TryOut]:
-        return [INDEX[kind] for kind in self.about.kinds if kind in KINDS]
+        return [TRIED_ON_INDEXES[kind] for kind in self.about.kinds if kind in KINDS]
 
     def require(self, kind: str) -> None:
         """Raise an error if the program has no index of a kind.

@@ -10,7 +10,7 @@ from conformance.implementations.process import index_messages
 from conformance.implementations.process import log_messages as messages
 from conformance.implementations.process.messages import Stop
 from conformance.implementations.process.participant import ProcessParticipant, StartError
-from conformance.implementations.try_out import LOG, TryOut
+from conformance.implementations.try_out import TRIED_ON_LOGS, TryOut
 from conformance.operations import OK, UNSUPPORTED, Operation, Outcome
 from conformance.operations.batches import first_batch
 from conformance.operations.log import TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
@@ -63,7 +63,7 @@ class ProcessLog(ProcessParticipant):
 
     def _try_outs(self) -> Iterable[TryOut]:
         self.capabilities |= {TIME_LOOKUPS}
-        return [LOG]
+        return [TRIED_ON_LOGS]
 
     def _judge(self, outcomes: Mapping[str, Outcome]) -> None:
         """Add the capability of lookups by time if the program finds a record by time.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from conformance.implementations.process.index_messages import VERSION as INDEX
-from conformance.implementations.process.log_messages import VERSION as LOG
+from conformance.implementations.process.index_messages import VERSION as INDEX_VERSION
+from conformance.implementations.process.log_messages import VERSION as LOG_VERSION
 from conformance.implementations.process.messages import Request, Stop, Version, in_words, op_of
 from conformance.operations.trace_document import schema_text
 
@@ -43,14 +43,16 @@ _WORDS: Final = {
 def definition_name(version: Version, request: type[Request]) -> str:
     """Return the prefix of the definitions of a request and its reply; about a log it begins with ``log_``."""
     op = op_of(request)
-    return op if version is INDEX or op.endswith("_log") else f"log_{op}"
+    return op if version is INDEX_VERSION or op.endswith("_log") else f"log_{op}"
 
 
 def schema() -> Object:
     """Return the JSON Schema of the protocol."""
-    of_log = [each for each in dict.fromkeys((type(LOG.start), *LOG.replies)) if each is not Stop]
+    of_log = [each for each in dict.fromkeys((type(LOG_VERSION.start), *LOG_VERSION.replies)) if each is not Stop]
     names = [
-        definition_name(version, each) for version, all_ in ((INDEX, INDEX.replies), (LOG, of_log)) for each in all_
+        definition_name(version, each)
+        for version, all_ in ((INDEX_VERSION, INDEX_VERSION.replies), (LOG_VERSION, of_log))
+        for each in all_
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -70,7 +72,7 @@ def schema() -> Object:
 def _of_index() -> Object:
     unsupported = _closed("unsupported", {"const": True})
     more = {"unsupported": {"description": "The implementation lacks this operation.", **unsupported}}
-    found = _definitions(INDEX, "", more)
+    found = _definitions(INDEX_VERSION, "", more)
     found["start_reply"]["properties"]["ok"]["additionalProperties"] = True
     for name in (name for name in found if name.endswith("_request")):
         for argument, described in found[name]["properties"].items():
@@ -82,7 +84,7 @@ def _of_index() -> Object:
 
 
 def _of_log() -> Object:
-    return _definitions(LOG, "log_", {"capabilities": _names(LOG.capabilities)})
+    return _definitions(LOG_VERSION, "log_", {"capabilities": _names(LOG_VERSION.capabilities)})
 
 
 def _definitions(version: Version, prefix: str, more: Object) -> Object:
@@ -102,7 +104,7 @@ def _definitions(version: Version, prefix: str, more: Object) -> Object:
         if isinstance(ok, dict):
             found |= _states(ok, others)
             continue
-        reply = _closed("ok", _plain(ok, described=version is LOG))
+        reply = _closed("ok", _plain(ok, described=version is LOG_VERSION))
         found[f"{name}_reply"] = reply if request in (type(version.start), Stop) else {"anyOf": [reply, *others]}
     return found
 

@@ -41,7 +41,7 @@ from typing import Any, Final, Protocol
 
 from conformance.errors import ToolError
 from conformance.implementations.protocol import BULK, METHODS, OptionalMembers
-from conformance.implementations.try_out import INDEX, missing, tried
+from conformance.implementations.try_out import TRIED_ON_INDEXES, missing, tried
 from conformance.operations import ERROR_KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
 from conformance.operations.index import ESSENTIAL, INDEX_OPS
 from conformance.operations.op import Shape
@@ -293,7 +293,7 @@ class PythonObjectIndex(OptionalMembers):
         self._closed = True
         self._failure: Outcome | None = None
         self._lacking: set[str] = set()
-        self._lacking |= missing(tried(self, INDEX.values()))
+        self._lacking |= missing(tried(self, TRIED_ON_INDEXES.values()))
 
     def begin(self, directory: Path) -> None:
         """Begin an example; see the protocol."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.cases import CaseWriter, without_state
-from conformance.implementations.jvm.index import INDEX
+from conformance.implementations.jvm.index import INDEX_LANGUAGE
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.implementations.jvm.step_batch import Language
 from conformance.implementations.kidx.index import ReferenceIndex
@@ -193,7 +193,7 @@ class ReferenceCases:
         self._directory = directory
         self._prefix = f"{directory}/"
         self._script = PROBES[format_name]
-        self._language = INDEX
+        self._language = INDEX_LANGUAGE
         # Cached: many operations occur in every case, and queries occur twice.
         self._step = lru_cache(maxsize=1024)(self._encoded)
         self._step_without_reply = lru_cache(maxsize=1024)(self._encoded_without_reply)
