@@ -1,4 +1,4 @@
-"""Defaults of topic settings against those of Kafka's own ``LogConfig``."""
+"""Defaults of topic settings compared with the defaults of Kafka's own ``LogConfig``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kidx.log.config import _INTEGERS
 pytestmark = pytest.mark.jvm
 
 NOT_TOPIC = {"producer.id.expiration.ms"}
-"""Settings of the broker that are among those of a log."""
+"""Settings of the broker that a log has as well."""
 
 
 def defaults_of(release: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Writer of the test vectors of a release: its own classes execute each case, and so give the answers.
 
-An executor performs the steps and queries of a vector with one implementation. For readers without JSON there are
+An executor executes the steps and queries of a vector with one implementation. For readers without JSON there are
 tables of all queries, and of the queries about sound index files.
 """
 
