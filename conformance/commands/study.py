@@ -6,6 +6,7 @@ import inspect
 import json
 import secrets
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -47,6 +48,7 @@ from conformance.scratch import scratch_directory, state_directory
 from conformance.studies.study import Request, Study, load, planted_page, search_releases
 from conformance.verdict import Comparison, combined
 
+_CONTINUED: Final = " The same command continues a run that was interrupted."
 _SEEDS: Final = 5
 """Number of seeds with which ``--planted`` searches for each defect."""
 JobsOption = Annotated[
@@ -103,7 +105,11 @@ def command_of(study: Study[Any, Any, Any, Any]) -> Callable[..., int]:
         implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
         machines = _machines(study, machine or list(study.chosen(implementations)))
         releases = resolve_releases(kafka or list(study.releases))
-        told |= {"releases": releases, "implementations": implementations}
+        told |= {
+            "releases": releases,
+            "implementations": implementations,
+            "unfinished": report and report / "unfinished",
+        }
         request = Request(machines, options.seed, max_examples, max_time, directory, options.own, broker.value, **told)
         workers = (jobs or usable_cpus()) if "jobs" in study.takes else study.jobs
         made_by = f"`{options._replace(kafka=list(releases)).command(study)}` with kidx {version('kidx')}"
@@ -261,6 +267,8 @@ def _search(
             elif not (as_json or quiet or study.prints_page):
                 for line in study.shown(found.release, found.rows):
                     echo(line)
+    if request.unfinished is not None:
+        shutil.rmtree(request.unfinished, ignore_errors=True)
     return rows, tuple(gaps), steps
 
 
@@ -303,7 +311,9 @@ def _options(study: Study[Any, Any, Any, Any]) -> dict[str, Any]:
         "export": Annotated[
             Path | None, typer.Option(metavar="FILE", help="With --replay: also write a stand-alone JUnit test, .java.")
         ],
-        "report": Annotated[Path | None, typer.Option(metavar="DIR", help=f"Write {_written(study)} here.")],
+        "report": Annotated[
+            Path | None, typer.Option(metavar="DIR", help=f"Write {_written(study)} here.{_CONTINUED}")
+        ],
     }
 
 

@@ -8,14 +8,17 @@ never parses options, starts workers or decides an exit code: :mod:`conformance.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from functools import cached_property
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -28,6 +31,7 @@ from conformance.events import Measured
 from conformance.experiments.output_files import save_json
 from conformance.operations import Json
 from conformance.report.markdown_escape import table
+from conformance.studies.kept import ResultFile, ResultFormat
 from conformance.verdict import Comparison
 from kidx.workers import WorkerPool
 
@@ -88,6 +92,7 @@ class Request(NamedTuple):
         found: callback that receives a text for each wrong result of a study that takes long.
         releases: all releases, for a study that compares them together.
         implementations: what a study compares in lockstep, as ``-i`` names it.
+        unfinished: directory for the results of a release until it is complete; None keeps them in memory only.
     """
 
     machines: tuple[str, ...]
@@ -101,6 +106,39 @@ class Request(NamedTuple):
     found: Callable[[str], None] = _silent
     releases: tuple[str, ...] = ()
     implementations: tuple[str, ...] = ("jvm",)
+    unfinished: Path | None = None
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Results of a group of cases, which are written together.
+
+    Attributes:
+        name: the group, see :meth:`Study.groups`.
+        rows: the JSON results.
+    """
+
+    name: str
+    rows: list[Any]
+
+
+class SearchHeader(msgspec.Struct, frozen=True):
+    """First line of a file of groups: what they depend on.
+
+    Attributes:
+        study: name of the study, with the version of kidx.
+        release: the release.
+        machines: see :class:`Request`, as the other members.
+    """
+
+    study: str
+    release: str
+    machines: tuple[str, ...]
+    seed: int
+    examples: int | None
+    options: str
+    releases: tuple[str, ...]
+    implementations: tuple[str, ...]
+    format: Literal["kidx-unfinished"] = "kidx-unfinished"
 
 
 class PlantedDefect(NamedTuple):
@@ -213,6 +251,8 @@ class Study(Generic[Bench, Case, Seen, File]):
     """True if a report keeps rows of an earlier one: each row then names its command as ``provenance``."""
     prints_page: ClassVar[bool] = False
     """True if the command prints the page of all releases, and no lines about each."""
+    continues: ClassVar[bool] = True
+    """False if the study's own :meth:`search` does not keep the results of an interrupted run."""
     together: ClassVar[bool] = False
     """True if one bench compares all releases, and each row names its own."""
     export: Callable[[File, Path], str] | None = None
@@ -246,6 +286,20 @@ class Study(Generic[Bench, Case, Seen, File]):
     def cases(self, bench: Bench, request: Request) -> Iterator[Case]:
         """Yield the cases: listed, or drawn from the seed."""
         raise NotImplementedError
+
+    def groups(
+        self, bench: Bench, request: Request, done: Mapping[str, Sequence[Json]]
+    ) -> Iterator[tuple[str, Iterable[Case]]]:
+        """Yield groups of cases with their names: the results of a group are written when it is complete.
+
+        Each case is a group. A study whose results need several cases overrides it.
+
+        Args:
+            done: the results of complete groups by name, from an earlier run that ended early; they are not yielded.
+        """
+        for number, case in enumerate(self.cases(bench, request)):
+            if str(number) not in done:
+                yield str(number), (case,)
 
     def look(self, bench: Bench, case: Case) -> Iterator[Seen]:
         """Execute a case, and yield each result, right or wrong."""
@@ -385,14 +439,43 @@ class Study(Generic[Bench, Case, Seen, File]):
         Raises:
             ToolError: Java or a jar is missing, or the study cannot trust its results.
         """
-        bench, results, cut = self.open(release, scratch, progress), list[Seen](), False
+        bench, cut = self.open(release, scratch, progress), False
         end = None if request.seconds is None else time.monotonic() + request.seconds
-        for case in self.cases(bench, request):
-            cut = end is not None and time.monotonic() > end
-            if cut:
-                break
-            results += self.look(bench, case)
-        return list(self.rows(bench, request, results)), cut
+        with self._unfinished(request, release) as file:
+            done = {} if file is None else {each.name: each.rows for each in file.known}
+            if done:
+                request.show(f"{release}: {sum(map(len, done.values()))} results of an earlier run that ended early")
+            for name, cases in self.groups(bench, request, done.copy()):
+                results: list[Seen] = []
+                for case in cases:
+                    cut = end is not None and time.monotonic() > end
+                    if cut:
+                        break
+                    results += self.look(bench, case)
+                done[name] = list(self.rows(bench, request, results))
+                if cut:
+                    break
+                if file is not None:
+                    file.add(Group(name, done[name]))
+        return [row for rows in done.values() for row in rows], cut
+
+    def _unfinished(
+        self, request: Request, release: str
+    ) -> AbstractContextManager[ResultFile[SearchHeader, Group] | None]:
+        """Return the file of complete groups, which another request does not continue; None keeps no file."""
+        if request.unfinished is None:
+            return nullcontext()
+        header = SearchHeader(
+            f"{self.name} {version('kidx')}",
+            release,
+            *request[:3],
+            msgspec.json.encode(request.options).decode(),
+            request.releases if self.together else (),
+            request.implementations,
+        )
+        digest = hashlib.sha256(msgspec.json.encode(header)).hexdigest()[:12]
+        path = request.unfinished / f"{self.name}-{release}-{digest}.ndjson"
+        return ResultFile(path, header, ResultFormat(SearchHeader, Group, "results", self.name))
 
     def search_planted(
         self, names: Sequence[str], seeds: Sequence[int], release: str, scratch: Path, examples: int | None = None
@@ -429,13 +512,30 @@ class BrokerRelease(NamedTuple):
     progress: Progress | None
 
 
-class BrokerStudy(Study[BrokerRelease, Request, Seen, Any]):
-    """Base class of a study whose cases share the starts of a broker: :meth:`Study.look` executes a whole request.
+class BrokerStudy(Study[Bench, Case, Seen, Any]):
+    """Base class of a study of brokers.
 
     A result says by ``as_predicted`` whether the prediction was correct; the command prints the page.
     """
 
     machines, implementation, prints_page = ("broker",), "broker", True
+
+    def sameness(self, seen: Any) -> Sameness | None:
+        """Return None if the prediction was correct."""
+        return None if seen.as_predicted else {}
+
+    def row(self, release: str, seen: Any, clause: str | None) -> Json:  # noqa: ARG002
+        """Return the result with its release."""
+        told: Json = msgspec.to_builtins(seen)
+        return {"release": release} | told | {"as_predicted": seen.as_predicted}
+
+    def wrong(self, row: Json) -> list[str | None]:
+        """Return one wrong result without a clause if the prediction was wrong."""
+        return [] if row["as_predicted"] else [None]
+
+
+class OneBrokerStudy(BrokerStudy[BrokerRelease, Request, Seen]):
+    """Base class of a study whose cases share the starts of a broker: :meth:`Study.look` executes a whole request."""
 
     def open(
         self,
@@ -450,19 +550,6 @@ class BrokerStudy(Study[BrokerRelease, Request, Seen, Any]):
     def cases(self, bench: BrokerRelease, request: Request) -> Iterator[Request]:  # noqa: ARG002
         """Yield the request, whose cases share the starts of a broker."""
         yield request
-
-    def sameness(self, seen: Any) -> Sameness | None:
-        """Return None if the prediction was correct."""
-        return None if seen.as_predicted else {}
-
-    def row(self, release: str, seen: Any, clause: str | None) -> Json:  # noqa: ARG002
-        """Return the result with its release."""
-        told: Json = msgspec.to_builtins(seen)
-        return {"release": release} | told | {"as_predicted": seen.as_predicted}
-
-    def wrong(self, row: Json) -> list[str | None]:
-        """Return one wrong result without a clause if the prediction was wrong."""
-        return [] if row["as_predicted"] else [None]
 
 
 def _case(seen: Any) -> Any:

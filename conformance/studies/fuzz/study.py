@@ -53,7 +53,7 @@ class Fuzz(Study[Any, str, "Json", Any]):
     """
     machines, machine = ("offset", "time", "txn", "log"), "format"
     options, together, report, title = Options, True, "fuzz", "Fuzzing"
-    examples, least, seconds, saves_with_json = None, 0, 60.0, True
+    examples, least, seconds, saves_with_json, continues = None, 0, 60.0, True, False
     example, limited = "Inputs of each format, in addition to every flipped bit.", "Seconds for the whole run."
     takes = (
         *("kafka", "implementation", "machine", "seed", "max_examples", "max_time", "report", "step_timeout"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.events import Diverged, Measured, Result
 from conformance.report.markdown_escape import table
 from conformance.studies.index_corruption.cases import CASES, Case
-from conformance.studies.study import BrokerRelease, BrokerStudy, Request
+from conformance.studies.study import BrokerRelease, OneBrokerStudy, Request
 
 if TYPE_CHECKING:
     from conformance.events import Event
@@ -34,7 +34,7 @@ producer gets. *Sealed*: an inactive segment. **Bold**: kidx had not predicted i
 """
 
 
-class IndexCorruption(BrokerStudy["CaseResult"]):
+class IndexCorruption(OneBrokerStudy["CaseResult"]):
     """Index files are corrupted while a broker is stopped; each result is compared with kidx's prediction."""
 
     name = "corrupt"

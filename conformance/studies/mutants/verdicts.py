@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from conformance.errors import ToolError
+from conformance.studies.kept import ResultFile, ResultFormat
 from conformance.studies.mutants.sites import class_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
-    from typing import Self
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -173,8 +172,8 @@ def read_verdicts(path: Path) -> dict[str, Verdict]:
         raise ToolError(f"{path} is no file of verdicts of conformance mutate-kafka: {error}") from error
 
 
-class VerdictFile:
-    """File of verdicts, one JSON object per line; a mutant that has a verdict in it needs no other.
+class VerdictFile(ResultFile[Header, Verdict]):
+    """File of verdicts; a mutant that has a verdict in it needs no other.
 
     Args:
         path: the file; it is created if it is missing.
@@ -188,43 +187,5 @@ class VerdictFile:
     """
 
     def __init__(self, path: Path, header: Header) -> None:
-        self.verdicts: dict[str, Verdict] = {}
-        try:
-            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-            whole = [line for line in lines if line.endswith(b"\n")]  # the last one may have been cut off
-            if whole:
-                known = msgspec.json.decode(whole[0], type=Header)
-                if known != header:
-                    differing = [
-                        name for name in header.__struct_fields__ if getattr(known, name) != getattr(header, name)
-                    ]
-                    raise ToolError(
-                        f"{path} has verdicts of another run: {', '.join(differing)} differs; choose another file"
-                    )
-                verdicts = [msgspec.json.decode(line, type=Verdict) for line in whole[1:]]
-                self.verdicts = {each.site: each for each in verdicts}
-            self._file = path.open("r+b" if lines else "wb")
-            self._file.truncate(sum(map(len, whole)))
-            self._file.seek(0, 2)
-            if not whole:
-                self._add(header)
-        except OSError as error:
-            raise ToolError(f"cannot use the file of verdicts {path}: {error.strerror or error}") from error
-        except msgspec.MsgspecError as error:
-            raise ToolError(f"{path} is no file of verdicts of conformance mutate-kafka: {error}") from error
-
-    def _add(self, line: Header | Verdict) -> None:
-        self._file.write(msgspec.json.encode(line) + b"\n")
-        self._file.flush()
-
-    def add(self, verdict: Verdict) -> None:
-        """Add a verdict."""
-        self._add(verdict)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._file.close()
+        super().__init__(path, header, ResultFormat(Header, Verdict, "verdicts", "mutate-kafka"))
+        self.verdicts = {each.site: each for each in self.known}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -126,6 +126,14 @@ class PowerLoss(Study[Bench, Case, Example, PowerFailure]):
                 bench.explorer(machine).begin()
                 for number in range(request.examples or EXAMPLES[machine]):
                     yield Case(machine, request.seed, number)
+
+    def groups(
+        self, bench: Bench, request: Request, done: Mapping[str, Sequence[Json]]
+    ) -> Iterator[tuple[str, Iterable[Case]]]:
+        """Yield the cases of each machine: an explorer counts the causes of all of them."""
+        for machine in request.machines:
+            if machine not in done:
+                yield machine, self.cases(bench, request._replace(machines=(machine,)))
 
     def look(self, bench: Bench, case: Case) -> Iterator[Example]:
         explorer = bench.explorer(case.machine)

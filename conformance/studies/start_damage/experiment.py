@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -78,38 +78,84 @@ def try_starts(
         BrokerError: A broker rejects a request while the directories are prepared.
     """
     with scratch_directory() as scratch:
-        return _Experiment(release, scratch, report, predictor).run(cases)
+        experiment = Experiment(release, scratch, report, predictor)
+        found = {
+            (outcome.damage, outcome.shutdown): outcome
+            for shared in experiment.starts(cases)
+            for outcome in experiment.start(shared)
+        }
+    return [found[case[:2]] for case in cases if case[:2] in found]
 
 
-class _Experiment:
+class Shared(NamedTuple):
+    """Cases that share a start.
+
+    Attributes:
+        alone: True if there is only one, because it affects more than one partition.
+    """
+
+    cases: tuple[Case, ...]
+    alone: bool
+
+    def __str__(self) -> str:
+        return str(self.cases[0]) if self.alone else f"{self.cases[0].shutdown}, {len(self.cases)} cases"
+
+
+class Experiment:
+    """Starts of a release's broker with corrupt copies of its directories.
+
+    Args:
+        scratch: A directory for the broker's directories.
+        report: See :func:`try_starts`, as for ``predictor``.
+
+    Attributes:
+        report: See above.
+    """
+
     def __init__(
-        self, release: str, scratch: Path, report: Callable[[str], None], predictor: Callable[..., Start | None]
+        self,
+        release: str,
+        scratch: Path,
+        report: Callable[[str], None] = lambda _: None,
+        predictor: Callable[..., Start | None] = predict,
     ) -> None:
         self.release, self.scratch, self.report, self.predictor = release, scratch, report, predictor
+        self._partitions = _FEW_PARTITIONS
+        self._prepared: dict[int, Prepared] = {}
+        self._dangerous: list[Case] = []
 
-    def run(self, cases: Sequence[Case]) -> list[StartResult]:
+    def starts(self, cases: Sequence[Case]) -> Iterator[Shared]:
+        """Yield the cases that share a start; then each that is alone, or for which :meth:`start` finds that it is."""
         sharing = [case for case in cases if not case.alone]
-        found: dict[Case, StartResult] = {}
-        rest = [case for case in cases if case.alone]
-        prepared: Prepared | None = None
-        most = 0
-        if sharing:
-            most = max(sum(case.shutdown == shutdown for case in sharing) for shutdown in ("clean", "killed"))
-            prepared = prepare(self.release, self.scratch / "many", max(most, _FEW_PARTITIONS))
-            for shutdown in dict.fromkeys(case.shutdown for case in sharing):
-                some = [case for case in sharing if case.shutdown == shutdown]
-                outcomes, dangerous = self._together(prepared, shutdown, some)
-                found |= outcomes
-                rest += dangerous
-        if rest:
-            if prepared is None or most > _QUICK_PARTITIONS:  # a broker with fewer partitions starts sooner
-                prepared = prepare(self.release, self.scratch / "few", _FEW_PARTITIONS)
-            for case in rest:
-                found |= self._together(prepared, case.shutdown, [case], alone=True)[0]
-        return [found[case] for case in cases if case in found]
+        self._dangerous = [case for case in cases if case.alone]
+        by_shutdown = {
+            case.shutdown: tuple(each for each in sharing if each.shutdown == case.shutdown) for case in sharing
+        }
+        self._partitions = max([_FEW_PARTITIONS, *map(len, by_shutdown.values())])
+        for some in by_shutdown.values():
+            yield Shared(some, alone=False)
+        if self._partitions > _QUICK_PARTITIONS:  # a broker with fewer partitions starts sooner
+            self._partitions = _FEW_PARTITIONS
+        for case in self._dangerous:
+            yield Shared((case,), alone=True)
+
+    def start(self, shared: Shared) -> list[StartResult]:
+        """Start the broker with cases that share a start; return the results of those that affect no others.
+
+        Raises:
+            BrokerError: A broker rejects a request while the directories are prepared.
+        """
+        if self._partitions not in self._prepared:
+            self._prepared[self._partitions] = prepare(
+                self.release, self.scratch / str(self._partitions), self._partitions
+            )
+        prepared = self._prepared[self._partitions]
+        outcomes, dangerous = self._together(prepared, shared.cases[0].shutdown, shared.cases, alone=shared.alone)
+        self._dangerous += dangerous
+        return list(outcomes.values())
 
     def _together(
-        self, prepared: Prepared, shutdown: Shutdown, cases: list[Case], *, alone: bool = False
+        self, prepared: Prepared, shutdown: Shutdown, cases: Sequence[Case], *, alone: bool
     ) -> tuple[dict[Case, StartResult], list[Case]]:
         """Try cases that share a start; ``alone`` is True if there is only one.
 
@@ -270,7 +316,7 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
 def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -> str:
     """Return the observed result as text, in the format of a prediction."""
     if not observed.started:
-        return "does not start"
+        return "does not start" if observed.started is False else "neither serves nor ends"
     said = _offline(observed.offline)
     if site.log_dir.name in observed.offline:
         return said + ("partition offline" if partition.end is None else f"partition ends at {partition.end}")

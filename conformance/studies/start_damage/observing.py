@@ -200,13 +200,13 @@ class Observed:
     """Result of a start.
 
     Attributes:
-        started: True if the broker served requests, and kept running.
+        started: True if the broker served requests, and kept running; None if it neither did nor ended in time.
         offline: The names of the offline log directories.
         partitions: The partitions by number.
         said: The line of the broker's log that explains why it did not start.
     """
 
-    started: bool
+    started: bool | None
     offline: tuple[str, ...] = ()
     partitions: Mapping[int, Partition] = field(default_factory=dict)
     said: str = ""
@@ -243,15 +243,12 @@ def observe(release: str, root: Path, numbers: Sequence[int], timestamp: int) ->
         root: The broker's directory.
         numbers: The numbers of the partitions to observe.
         timestamp: The timestamp of the records that are appended.
-
-    Raises:
-        BrokerError: It cannot be determined whether the broker starts.
     """
     broker = broker_at(release, root, _UnchangedBroker)
     answers: dict[int, _Answer] = {}
     partitions: dict[int, Partition] = {}
     unread: dict[int, str] = {}
-    started = False
+    started: bool | None = False
     try:
         try:
             broker.start()
@@ -261,9 +258,7 @@ def observe(release: str, root: Path, numbers: Sequence[int], timestamp: int) ->
             unread = _append_and_read(broker, served, timestamp)
             started = broker.running
         except BrokerError as error:
-            if "was not ready" in str(error):
-                raise
-            started = False
+            started = None if "was not ready" in str(error) else False
         output = broker.output
     finally:
         broker.close(keep=True)

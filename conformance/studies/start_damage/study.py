@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
 from conformance.errors import ToolError
 from conformance.report.markdown_escape import table
-from conformance.studies.study import BrokerRelease, BrokerStudy, Request
+from conformance.studies.study import BrokerStudy, Request
+from kidx.dialect import version_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Json
     from conformance.studies.start_damage.cases import Case
-    from conformance.studies.start_damage.experiment import StartResult
+    from conformance.studies.start_damage.experiment import Experiment, Shared, StartResult
 
 _LEGEND: Final = """\
 A broker was stopped, its directories were corrupted, `kidx verify` predicted the next start, and the broker started.
@@ -42,7 +46,7 @@ class Options(msgspec.Struct, frozen=True):
     ] = None
 
 
-class StartDamage(BrokerStudy["StartResult"]):
+class StartDamage(BrokerStudy["Experiment", "Shared", "StartResult"]):
     """Log directories are corrupted while a broker is stopped; each start is compared with a prediction."""
 
     name = "damage"
@@ -62,18 +66,33 @@ class StartDamage(BrokerStudy["StartResult"]):
         if not _chosen(request):
             raise ToolError(f"no case has {request.options.only!r} in its name")
 
-    def look(self, bench: BrokerRelease, case: Request) -> Iterator[StartResult]:
-        from conformance.studies.start_damage.experiment import try_starts  # noqa: PLC0415 -- part of an extra
+    def open(
+        self, release: str, scratch: Path, progress: Progress | None = None, change: Callable[[Any], Any] | None = None
+    ) -> Experiment:
+        from conformance.studies.start_damage.experiment import Experiment  # noqa: PLC0415 -- part of an extra
 
-        yield from try_starts(bench.release, _chosen(case), case.show)
+        return Experiment(release, scratch)
+
+    def groups(
+        self, bench: Experiment, request: Request, done: Mapping[str, Sequence[Json]]
+    ) -> Iterator[tuple[str, Iterable[Shared]]]:
+        """Yield the cases that share a start, without those that have a result or that are done alone."""
+        bench.report = request.show
+        known = {_case(row) for rows in done.values() for row in rows}
+        left = [case for case in _chosen(request) if case[:2] not in known and str(case) not in done]
+        yield from ((str(shared), (shared,)) for shared in bench.starts(left))
+
+    def look(self, bench: Experiment, case: Shared) -> Iterator[StartResult]:
+        yield from bench.start(case)
 
     def merged(self, earlier: Sequence[Json], rows: Sequence[Json], request: Request) -> list[Json]:
         from conformance.studies.start_damage.cases import CASES  # noqa: PLC0415 -- part of an extra
 
-        every = {(case.name, case.shutdown) for case in CASES}
+        places: dict[tuple[str, str], int] = {case[:2]: number for number, case in enumerate(CASES)}
         kept = earlier if request.options.only is not None else ()
-        known = {(*_case(row), row["release"]): row for row in kept if _case(row) in every}
-        return list((known | {(*_case(row), row["release"]): row for row in rows}).values())
+        known = {(*_case(row), row["release"]): row for row in kept if _case(row) in places}
+        found = known | {(*_case(row), row["release"]): row for row in rows}
+        return sorted(found.values(), key=lambda row: (version_of(row["release"]), places[_case(row)]))
 
     def page(self, rows: Sequence[Json], command: str) -> str:
         releases = list(dict.fromkeys(row["release"] for row in rows))

@@ -9,7 +9,7 @@ import msgspec
 
 from conformance.errors import ToolError
 from conformance.report.markdown_escape import table
-from conformance.studies.study import BrokerRelease, BrokerStudy, Request
+from conformance.studies.study import BrokerRelease, OneBrokerStudy, Request
 from conformance.verdict import Comparison, combined
 from kidx.dialect import version_of
 
@@ -59,7 +59,7 @@ class Options(msgspec.Struct, frozen=True):
     only: Annotated[str | None, msgspec.Meta(title="TEXT", description="Only cases whose names contain TEXT.")] = None
 
 
-class Tiers(BrokerStudy["Tried | AnswerCounts"]):
+class Tiers(OneBrokerStudy["Tried | AnswerCounts"]):
     """A broker with a remote tier answers lookups, and starts with a corrupt cache; or it answers a machine."""
 
     name = "tiers"
