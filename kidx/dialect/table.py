@@ -154,6 +154,9 @@ class Dialect:
         "Loading a log that ends before its start also removes all epochs.")
     recovery_moves_recovery_point = log.flag("<=2.7.2", "",
         "After loading, everything counts as flushed even if the shutdown was not clean.")
+    recovery_empties_at_io_errors = log.flag(">=4.0.0", "",
+        "An I/O error in the recovery of a segment empties the segment, and later segments are removed. Before, it "
+        "takes the log directory offline.")
     idle_truncation_truncates_epochs = log.flag(">=2.6.1", "LG-8",
         "Truncation past the end still removes epochs that begin there.")
     start_moves_other_offsets = log.flag(">=2.4.1", "LG-10",
@@ -206,6 +209,8 @@ class Dialect:
 
     loading_survives_storage_errors = log.flag(">=3.2.1", "",
         "A log whose epochs or topic id cannot be read takes its log directory offline. Before, it ends the broker.")
+    unreadable_quorum_state_is_cleared = log.flag("<=3.7.2", "",
+        "A quorum state of KRaft that cannot be read is removed, with a warning. Later, it ends the broker.")
     transactions_are_looked_up_offline = log.flag(">=3.0.0", "",
         "A log with an open transaction that is loaded from a log directory that is offline already ends the broker.")
     topic_ids_are_compared_first = log.flag(">=3.0.0", "",

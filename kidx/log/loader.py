@@ -303,10 +303,11 @@ class Loader:
     def _recover_from(self, recovery_point: int) -> None:
         """Recover the segment of the recovery point and all after it; remove the segments after a corrupt one."""
         unflushed = self.segments.values_from(recovery_point)
+        survived = (InvalidOffsetError, OSError) if self.dialect.recovery_empties_at_io_errors else InvalidOffsetError
         for number, segment in enumerate(unflushed):
             try:
                 truncated = self._recover(segment)
-            except InvalidOffsetError:
+            except survived:
                 truncated = segment.truncate_to(segment.base_offset)
             if truncated > 0:
                 self._detach(unflushed[number + 1 :])

@@ -28,6 +28,12 @@ _SHARED: Final = ("cluster.id", "node.id")
 _SNAPSHOT: Final = ".checkpoint"
 _SNAPSHOT_NAME: Final = re.compile(r"\d{20}-\d{10}\.checkpoint", re.ASCII)
 _QUORUM_STATE: Final = "quorum-state"
+_STATE_VERSION: Final = "data_version"
+_STATE_FIELDS: Final = {
+    0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
+    1: ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
+}
+"""Mandatory fields of the quorum state, by version."""
 _BOOTSTRAP: Final = f"bootstrap{_SNAPSHOT}"
 _BROKER_ID: Final = "broker.id"
 """Node id of version 0, as brokers with ZooKeeper write it."""
@@ -183,7 +189,7 @@ def _shared(properties: dict[str, str], key: str) -> str | None:
     return properties.get(key, properties.get("broker.id") if key == "node.id" else None)
 
 
-def check_metadata_log(directory: Path) -> list[Remark]:
+def check_metadata_log(directory: Path, dialect: Dialect) -> list[Remark]:
     """Return the faults next to KRaft's own log that prevent a broker from starting.
 
     They are in the newest snapshot, which KRaft loads, the bootstrap snapshot, and the quorum state.
@@ -198,16 +204,32 @@ def check_metadata_log(directory: Path) -> list[Remark]:
                 found.append(Remark(path, reason, OLDER_SNAPSHOT if is_dispensable else ""))
     state = directory / _QUORUM_STATE
     try:
-        text = read_text(state)
-        if not text.strip():
-            found.append(Remark(state, "it is empty (EOFException)"))
-        elif not isinstance(json.loads(text), dict):
-            found.append(Remark(state, "it is no JSON object"))
+        reason = _wrong_state(read_text(state))
     except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:
-        found.append(Remark(state, f"it is no JSON: {error}"))
-    return found
+        return found
+    except (OSError, ValueError) as error:  # a text that is no JSON, or has no version, is an I/O error of Kafka
+        reason = "" if dialect.unreadable_quorum_state_is_cleared else str(error)
+    return [*found, Remark(state, reason)] if reason else found
+
+
+def _wrong_state(text: str) -> str:
+    """Return the reason why the text of a quorum state ends each release; empty if none does.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    if not text:
+        raise ValueError("it is empty (EOFException)")
+    try:
+        state, _ = json.JSONDecoder().raw_decode(text.splitlines()[0].strip())
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from error
+    if not isinstance(state, dict) or _STATE_VERSION not in state:
+        is_object = isinstance(state, dict)
+        raise ValueError(f"it has no {_STATE_VERSION}" if is_object else "it is no JSON object")
+    fields = _STATE_FIELDS.get(state[_STATE_VERSION], ())
+    missing = next((field for field in fields if field not in state), "")
+    return f"it has no {missing}, which is mandatory in version {state[_STATE_VERSION]}" if missing else ""
 
 
 def _has_all_without_newest(directory: Path, older: Sequence[Path]) -> bool:

@@ -31,7 +31,6 @@ from kidx.errors import InvalidArgumentError, KidxError
 from kidx.java_numbers import INT_MAX
 from kidx.log.epochs import stored_epochs
 from kidx.printable import shell_word
-from kidx.producers.manager import SNAPSHOT_SUFFIX, list_snapshots, snapshot_name
 from kidx.rebuild.lock import lock_owner
 from kidx.records import file_batches
 from kidx.repair import FROM_A_REPLICA, plan
@@ -95,7 +94,14 @@ from kidx.startup.remedies import (
 )
 from kidx.startup.running import LogFiles, harm_of
 from kidx.startup.settings import Settings, read_properties
-from kidx.startup.simulation import CheckpointedOffsets, Checkpoints, Loaded, regular_files, try_load
+from kidx.startup.simulation import (
+    CheckpointedOffsets,
+    Checkpoints,
+    Loaded,
+    regular_files,
+    snapshot_directories,
+    try_load,
+)
 from kidx.startup.start import Start
 
 if TYPE_CHECKING:
@@ -216,17 +222,6 @@ class _Running(NamedTuple):
 
 def _has_properties(directory: Path) -> bool:
     return (directory / META_PROPERTIES).exists()
-
-
-def _directory_of_producers(path: Path) -> Path | None:
-    """Return the directory with the name of the newest snapshot up to the end of a log; None if it is a file."""
-    directories = {each for each in directories_in(path) if each.name.endswith(SNAPSHOT_SUFFIX)}
-    if not directories:
-        return None
-    limit = snapshot_name(LoggedRecords(path).end)
-    names = {each.name for each in directories} | {snapshot_name(offset) for offset in list_snapshots(path)}
-    newest = path / max((name for name in names if name <= limit), default="")
-    return newest if newest in directories else None
 
 
 class _Broker:
@@ -399,7 +394,7 @@ class _Broker:
         known = self.suspected, self.damaged, self.lost_logs, self.repairable, self.intervals, self.dialect
         own = _Broker([], [], *known, self.running)
         own._check_partition(path, CheckpointedOffsets(path.parent, recovers=True))
-        self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
+        self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path, self.dialect)]
         cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
         if path in cut:
             self.metadata_end = cut[path].end[1]
@@ -416,9 +411,6 @@ class _Broker:
         except OSError as error:
             self._give_up(path.parent, Remark(path, f"cannot be read: {error.strerror}"))
             return
-        if (producers := _directory_of_producers(path)) is not None:
-            self._give_up(path.parent, Remark(producers, "it is a directory, and the broker reads the producers there"))
-            return
         wrong = unparsed_name(names)
         if wrong is not None:
             self.fatal.append(Remark(path / wrong, "its name does not begin with an offset (NumberFormatException)"))
@@ -433,7 +425,8 @@ class _Broker:
             self._note(path / PARTITION_METADATA, str(error), fatal=error.fatal)
             return
         is_torn = path in self.running.torn
-        if path in self.suspected or is_unusual(names) or (is_torn and path.name == METADATA_LOG):
+        is_odd = is_unusual(names) or bool(snapshot_directories(path))
+        if path in self.suspected or is_odd or (is_torn and path.name == METADATA_LOG):
             self._simulate(path, offsets)
         elif is_torn:
             self._cut_tail(path, names, offsets.of(path), self.running.torn[path])
@@ -493,7 +486,9 @@ class _Broker:
         if loaded.fatal:
             self.fatal.append(Remark(path, loaded.fatal, self._remedy(path, offsets, interval, loaded)))
         elif loaded.failed:
-            self._give_up(path.parent, Remark(path, loaded.failed))
+            in_the_way = [path / name for name in snapshot_directories(path) if str(path / name) in loaded.failed]
+            what = "it is a directory, in whose place the broker writes a snapshot of the producers"
+            self._give_up(path.parent, Remark(in_the_way[0], what) if in_the_way else Remark(path, loaded.failed))
         elif loaded.unknown:
             self.partitions.append(PartitionStart(path, "unknown", loaded.unknown))
         else:

@@ -14,6 +14,7 @@ from kidx.discovery import CLEAN_SHUTDOWN, EPOCHS, LOG, RECOVERY_POINTS, START_O
 from kidx.errors import KidxError
 from kidx.log import LogConfig
 from kidx.log.epochs import EpochEntry, LeaderEpochs
+from kidx.producers.manager import SNAPSHOT_SUFFIX
 from kidx.rebuild.lock import lock_owner
 from kidx.records import file_batches
 from kidx.repair.interval import DEFAULT
@@ -139,8 +140,9 @@ def load(
     with scratch_directory() as scratch:
         view = scratch / directory.name
         config = LogConfig(index_interval_bytes=index_interval_bytes)
+        files = {name: directory / name for name in (*names, *snapshot_directories(directory))}
         try:
-            log = open_view({name: directory / name for name in names}, view, dialect, checkpoints, config)
+            log = open_view(files, view, dialect, checkpoints, config)
         except (KidxError, OSError) as error:
             text = error.kafka_message if isinstance(error, KidxError) else None
             return _failed(error, text or str(error), view, directory)
@@ -227,6 +229,12 @@ def regular_files(directory: Path) -> list[str]:
     """
     with os.scandir(directory) as entries:
         return sorted(entry.name for entry in entries if entry.is_file())
+
+
+def snapshot_directories(directory: Path) -> list[str]:
+    """Return the names of the directories in a partition's directory that are named like a producer snapshot."""
+    with os.scandir(directory) as entries:
+        return sorted(entry.name for entry in entries if entry.name.endswith(SNAPSHOT_SUFFIX) and entry.is_dir())
 
 
 def foreign_log(directory: Path) -> Path | None:

@@ -88,7 +88,8 @@ def make_view(files: Mapping[str, Path], scratch: Path) -> None:
     """Fill a scratch directory with the view of a partition's files.
 
     Args:
-        files: paths of regular files, which are only read, by their names in the view.
+        files: paths of regular files, which are only read, by their names in the view; and of directories that are
+            named like a snapshot.
         scratch: an empty directory.
 
     Raises:
@@ -96,7 +97,9 @@ def make_view(files: Mapping[str, Path], scratch: Path) -> None:
     """
     for name, source in files.items():
         kind = name.partition(".")[2].partition(".")[0]
-        if kind == "snapshot" or name == EPOCHS:
+        if kind == "snapshot" and source.is_dir():
+            (scratch / name).mkdir()
+        elif kind == "snapshot" or name == EPOCHS:
             (scratch / name).write_bytes(read_small(source, limit=_LARGEST_COPIED))
         elif kind in {"log", "index", "timeindex", "txnindex"}:
             (shown_by(source) or Shown(source)).write(scratch / name)

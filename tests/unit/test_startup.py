@@ -328,7 +328,22 @@ def test_a_directory_in_the_place_of_the_newest_producer_snapshot_costs_the_log_
     assert "offline" not in "".join(start(data).lines())
     newest.unlink()
     newest.mkdir()
+    first = newest.with_name(f"{36:020d}.snapshot")  # of the last two segments, and then of the end
+    assert [why.path for why in start(data).offline.values()] == [first]
+    first.rmdir()
     assert [why.path for why in start(data).offline.values()] == [newest]
+
+
+@pytest.mark.parametrize(("release", "ends"), [("3.9.2", None), ("4.0.0", (48, 36))])
+def test_a_recovery_that_cannot_write_a_snapshot_empties_the_segment_from_4_0_on(data, release, ends):
+    """The snapshot of the producers at the end; a broker takes the I/O error for one of the segment."""
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 36, 1: 48})
+    (data / "orders-0" / f"{48:020d}.snapshot").unlink(missing_ok=True)
+    (data / "orders-0" / f"{48:020d}.snapshot").mkdir()
+    found = start(data, release=release)
+    assert [each.end for each in found.of("cut")] == ([] if ends is None else [ends])
+    assert len(found.offline) == (ends is None)
 
 
 @pytest.mark.parametrize("release", ["2.7.2", "2.8.2", RELEASE])
@@ -456,11 +471,11 @@ def test_the_log_of_kraft_is_recovered_and_its_newest_snapshot_read(data):
     (metadata / f"{10:020d}-0000000001.checkpoint").write_bytes(b"an old one is not read")
     footer = build_batch([(EPOCH_MS, ControlRecordType.SNAPSHOT_FOOTER.record_key, b"\0\0")], is_control=True)
     newest.write_bytes(batch + footer)
-    assert check_metadata_log(metadata) == []
+    assert check_metadata_log(metadata, dialect_of(RELEASE)) == []
     newest.write_bytes(batch)
-    assert "without the control record" in check_metadata_log(metadata)[0].reason
+    assert "without the control record" in check_metadata_log(metadata, dialect_of(RELEASE))[0].reason
     newest.write_bytes(batch + batch[:-10])
-    assert "in the middle of a batch" in check_metadata_log(metadata)[0].reason
+    assert "in the middle of a batch" in check_metadata_log(metadata, dialect_of(RELEASE))[0].reason
     newest.write_bytes(batch[:-1] + b"y")
     assert start(data).fatal[0].path == newest
     assert "move this file away" in start(data).fatal[0].remedy
@@ -473,7 +488,13 @@ def test_the_log_of_kraft_is_recovered_and_its_newest_snapshot_read(data):
         path.unlink()
     (metadata / "quorum-state").write_text("hello")
     assert "no JSON" in start(data).line
-    (metadata / "quorum-state").write_text('{"leaderId":1}')
+    assert start(data, release="3.7.2").starts  # which removes it
+    (metadata / "quorum-state").write_text('{"leaderId":1,"data_version":1}')
+    for release in ("3.7.2", RELEASE):
+        assert "it has no leaderEpoch, which is mandatory in version 1" in start(data, release=release).line
+    (metadata / "quorum-state").write_text(
+        '{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}\n'
+    )
     (data / "bootstrap.checkpoint").write_text("hello")
     assert start(data).fatal[0].path == data / "bootstrap.checkpoint"
     (data / "bootstrap.checkpoint").unlink()

@@ -144,6 +144,12 @@ def _line_of(checkpoint: str, line: str) -> Damage:
     return change
 
 
+def _transaction(base: int) -> Damage:
+    """Make the last batch of the active segment the beginning of a transaction, which no producer snapshot has."""
+    batch = do.batch(base, 5, do.set_transactional, checksum=True)
+    return do.both(batch, do.delete(f"{base + 12:020d}.snapshot"))
+
+
 def _file_in_log_dir(name: str) -> Damage:
     return do.in_log_dir(name, "hello\n")
 
@@ -180,6 +186,10 @@ def _of_a_partition(base: int) -> dict[str, Damage]:
 _OF_A_BROKER: Final[dict[str, Damage]] = {
     "the directory exchanged with another topic": _exchange_directories,
     "partition.metadata of a topic that exists": _take_the_id,
+    "an open transaction, and a recovery-point-offset-checkpoint that is garbage": do.both(
+        _transaction(36), do.in_log_dir("recovery-point-offset-checkpoint", "hello\n")
+    ),
+    "a directory named like the producer snapshot at the end": do.make_directory(file_name(48, ".snapshot")),
     "the directory is a link": _linked,
     "the directory is a link to nothing": _linked_to_nothing,
     "a .kafka_cleanshutdown that is empty": _mark(*LOG_DIRS, text=""),
@@ -211,6 +221,10 @@ _OF_A_BROKER: Final[dict[str, Damage]] = {
     ),
 }
 _OF_KILLS: Final[dict[str, Damage]] = {
+    "an open transaction, and a recovery-point-offset-checkpoint that is garbage": do.both(
+        _transaction(72), do.in_log_dir("recovery-point-offset-checkpoint", "hello\n")
+    ),
+    "a directory named like the producer snapshot at the end": do.make_directory(file_name(84, ".snapshot")),
     "a .kafka_cleanshutdown with active .log torn": do.both(_mark(*LOG_DIRS, text=""), do.cut(72, -30)),
     "a .kafka_cleanshutdown with unflushed batch corrupt": do.both(_mark(*LOG_DIRS, text=""), do.batch(48, 2, do.flip)),
 }
@@ -332,6 +346,7 @@ _AFTER_BOTH_STOPS: Final[dict[str, Callable[[int], Damage]]] = {
     "sealed batch: invalid gzip": lambda _: do.batch(12, 2, do.claim_gzip, checksum=True),
     "active batch: wrong number of records": lambda base: do.batch(base, 2, do.set_count, checksum=True),
     "active, last batch: ends before its last record": lambda base: do.batch(base, 5, do.set_delta, checksum=True),
+    "active, last batch: an open transaction": _transaction,
     "active batch: offset of an earlier one": lambda base: do.batch(base, 3, do.set_base(base + 1)),
     "active batch: offset of an earlier segment": lambda base: do.batch(base, 3, do.set_base(5)),
     "active batch: offset far ahead": lambda base: do.batch(base, 5, do.set_base(base + 1000)),

@@ -206,9 +206,10 @@ def copy(base: int, name: str, suffixes: tuple[str, ...] = (".log",)) -> Damage:
 
 
 def make_directory(name: str) -> Damage:
-    """Create a directory in the partition."""
+    """Create a directory in the partition, in the place of a file if one has the name."""
 
     def do(site: Site) -> None:
+        (site.partition / name).unlink(missing_ok=True)
         (site.partition / name).mkdir()
 
     return do
@@ -267,12 +268,13 @@ def set_base(offset: int) -> Callable[[bytearray], None]:
 
 
 # Changes of a batch to a negative size, an unknown format, a wrong number of records, an end before its last record,
-# and a compression that it does not have.
+# a compression that it does not have, and the beginning of a transaction.
 set_size = set_int(_SIZE_AT, -5)
 set_magic = set_byte(_MAGIC_AT, 9)
 set_count = set_int(_COUNT_AT, 7)
 set_delta = set_int(_DELTA_AT, 0)
 claim_gzip = set_byte(_ATTRIBUTES_AT + 1, 1)
+set_transactional = set_byte(_ATTRIBUTES_AT + 1, 1 << 4)
 
 
 def repeat_offsets(data: bytearray) -> None:

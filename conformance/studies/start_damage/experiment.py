@@ -183,7 +183,8 @@ class Experiment:
             dangerous += affecting
         before = {case: _Log(site.partition) for case, site in sites.items()}
         to_observe = range(_FEW_PARTITIONS) if alone else [_number(site) for site in sites.values()]
-        observed = observe(self.release, root, to_observe, LAST_MS[shutdown] + 1000)
+        last, expires = LAST_MS[shutdown] + 1000, not alone or bool(start.later)
+        observed = observe(self.release, root, to_observe, last, with_retention=expires)
         outcomes = {
             case: StartResult(
                 case.name,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.broker.workload import EPOCH_MS
 from conformance.kafka.client import PartitionQuery
+from kidx.dialect import version_of
 from kidx.discovery import DELETE, STRAY, parse_partition
 from kidx.records import build_batch
 
@@ -163,6 +164,10 @@ _MAX_ROUNDS: Final = 40
 """Maximum number of rounds of queries."""
 
 
+_FIRST_WITH_DELAY: Final = version_of("3.8.0")
+"""First release with the setting ``log.initial.task.delay.ms``."""
+_FIRST_RETENTION: Final = 32.0
+"""Seconds after which an earlier release has checked retention: it begins to after 30 s."""
 _NEW_BATCHES: Final = 3
 """Number of batches that are appended after the start; the second and the third add index entries."""
 
@@ -236,13 +241,16 @@ class _UnchangedBroker(LocalBroker):
                 raise self._error(f"was not ready within {deadline.limit:g} s")
 
 
-def observe(release: str, root: Path, numbers: Sequence[int], timestamp: int) -> Observed:
+def observe(
+    release: str, root: Path, numbers: Sequence[int], timestamp: int, *, with_retention: bool = True
+) -> Observed:
     """Start a broker with a directory, observe it, and kill it.
 
     Args:
         root: The broker's directory.
         numbers: The numbers of the partitions to observe.
         timestamp: The timestamp of the records that are appended.
+        with_retention: False to save the wait for retention with a release in which it begins late.
     """
     broker = broker_at(release, root, _UnchangedBroker)
     answers: dict[int, _Answer] = {}
@@ -252,6 +260,8 @@ def observe(release: str, root: Path, numbers: Sequence[int], timestamp: int) ->
     try:
         try:
             broker.start()
+            if with_retention and version_of(release) < _FIRST_WITH_DELAY:
+                time.sleep(_FIRST_RETENTION)
             answers = _answers(broker, numbers)
             partitions = _partitions(root, numbers, answers)  # their sizes before the appends
             served = [number for number, (_, _, error) in answers.items() if not error]
