@@ -312,7 +312,8 @@ def _options(study: Study[Any, Any, Any, Any]) -> dict[str, Any]:
             Path | None, typer.Option(metavar="FILE", help="With --replay: also write a stand-alone JUnit test, .java.")
         ],
         "report": Annotated[
-            Path | None, typer.Option(metavar="DIR", help=f"Write {_written(study)} here.{_CONTINUED}")
+            Path | None,
+            typer.Option(metavar="DIR", help=f"Write {_written(study)} here.{_CONTINUED if study.continues else ''}"),
         ],
     }
 
