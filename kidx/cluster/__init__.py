@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kidx.cluster.metadata import NO_LEADER, ClusterMetadata, Removal, Replicas, Topic, read_metadata
+from kidx.cluster.metadata import NO_LEADER, ClusterMetadata, Removal, Replicas, Topic, first_unknown, read_metadata
 
-__all__ = ["NO_LEADER", "ClusterMetadata", "Removal", "Replicas", "Topic", "read_metadata"]
+__all__ = ["NO_LEADER", "ClusterMetadata", "Removal", "Replicas", "Topic", "first_unknown", "read_metadata"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,9 @@ from kidx.messages.reading import MessageError
 from kidx.records import Record, file_batches
 
 _TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 4, 5, 9
+_REGISTER_BROKER: Final = 0
+_OF_BROKER: Final = {_REGISTER_BROKER: "brokerId", 1: "brokerId", 7: "id", 8: "id", 17: "brokerId"}
+"""Fields with the id of a broker, by the API key of the record."""
 _KEYS: Final = frozenset({_TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC})
 """API keys of the records that are read; a record begins with its frame version, its API key and its version."""
 NO_LEADER: Final = -1
@@ -116,6 +119,42 @@ def read_metadata(log_directories: Iterable[Path], end: int | None = None) -> Cl
     return reader.found
 
 
+def first_unknown(directory: Path) -> str:
+    """Return what the first such record of the log after the newest snapshot names although nothing has made it.
+
+    A broker ends that replays such a record. Empty if there is none.
+
+    Args:
+        directory: directory of the metadata's log.
+    """
+    newest, logs = _files(directory)
+    topics: set[str] = set()
+    brokers: set[int] = set()
+    start = int(newest.name[:20]) if newest is not None else 0
+    snapshot = [] if newest is None else [newest]
+    for paths, first in (snapshot, 0), (logs, start):
+        for record in _records(paths, first, None):
+            key, data = _parsed(record, {*_KEYS, *_OF_BROKER})
+            if data is None:
+                continue
+            if key == _TOPIC:
+                topics.add(data["topicId"])
+            elif key == _REGISTER_BROKER:
+                brokers.add(data["brokerId"])
+            elif key in _OF_BROKER and data[_OF_BROKER[key]] not in brokers:
+                return f"broker {data[_OF_BROKER[key]]}"
+            elif "topicId" in data and data["topicId"] not in topics:
+                return f"the topic with id {data['topicId']}"
+    return ""
+
+
+def _files(directory: Path) -> tuple[Path | None, list[Path]]:
+    """Return the newest snapshot, and the files of the log in order."""
+    snapshots = [path for path in directory.glob("*.checkpoint") if _SNAPSHOT.fullmatch(path.name)]
+    logs = sorted(path for path in directory.glob(f"*{LOG}") if parse_segment_file(path.name) is not None)
+    return max(snapshots, default=None), logs
+
+
 class _Reader:
     def __init__(self) -> None:
         self.found = ClusterMetadata()
@@ -124,10 +163,8 @@ class _Reader:
 
     def read(self, directory: Path, end: int | None) -> None:
         """Read the log before the newest snapshot, the snapshot, and the log after it."""
-        snapshots = [path for path in directory.glob("*.checkpoint") if _SNAPSHOT.fullmatch(path.name)]
-        newest = max(snapshots, default=None)
+        newest, logs = _files(directory)
         start = int(newest.name[:20]) if newest is not None else 0
-        logs = sorted(path for path in directory.glob(f"*{LOG}") if parse_segment_file(path.name) is not None)
         for record in _records(logs, 0, start):
             self._remember(record)
         for record in _records([newest] if newest is not None else [], 0, None):
@@ -200,11 +237,11 @@ def _records(
             skip()
 
 
-def _parsed(record: Record) -> tuple[int, Mapping[str, Any] | None]:
+def _parsed(record: Record, keys: Collection[int] = _KEYS) -> tuple[int, Mapping[str, Any] | None]:
     """Return type and fields of a record; the fields are None if they are not needed, or cannot be read."""
     value = record.value or b""
     key = value[1] if len(value) > 1 else 0
-    if key not in _KEYS:
+    if key not in keys:
         return key, None
     try:
         return key, metadata_record(NEWEST, value)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kidx.cluster import first_unknown
 from kidx.discovery import LOG, META_PROPERTIES, parse_segment_file
 from kidx.errors import KidxError
 from kidx.files import read_text
@@ -189,27 +190,36 @@ def _shared(properties: dict[str, str], key: str) -> str | None:
     return properties.get(key, properties.get("broker.id") if key == "node.id" else None)
 
 
-def check_metadata_log(directory: Path, dialect: Dialect) -> list[Remark]:
-    """Return the faults next to KRaft's own log that prevent a broker from starting.
+def check_metadata_log(directory: Path, dialect: Dialect) -> tuple[list[Remark], list[Remark]]:
+    """Return the faults next to KRaft's own log that prevent a broker from starting, and those that do not.
 
-    They are in the newest snapshot, which KRaft loads, the bootstrap snapshot, and the quorum state.
+    They are in the newest snapshot, which KRaft loads, the bootstrap snapshot, and the quorum state. Of a snapshot that
+    ends early, the broker loads the batches that are there.
     """
-    found = []
+    found, survived = list[Remark](), list[Remark]()
     snapshots = sorted(path for path in directory.glob(f"*{_SNAPSHOT}") if _SNAPSHOT_NAME.fullmatch(path.name))
     for path in (*snapshots[-1:], directory.parent / _BOOTSTRAP):
         with contextlib.suppress(FileNotFoundError):
-            reason = _unreadable_snapshot(path)
-            if reason:
-                is_dispensable = path in snapshots and _has_all_without_newest(directory, snapshots[:-1])
-                found.append(Remark(path, reason, OLDER_SNAPSHOT if is_dispensable else ""))
+            reason, is_loaded = _unreadable_snapshot(path)
+            if not reason:
+                continue
+            is_dispensable = path in snapshots and _has_all_without_newest(directory, snapshots[:-1])
+            remedy = OLDER_SNAPSHOT if is_dispensable else ""
+            unknown = first_unknown(directory) if is_loaded and path in snapshots else ""
+            if unknown:
+                found.append(Remark(path, f"{reason}, and the log after it names {unknown}, which it lacks", remedy))
+            elif is_loaded and path in snapshots:
+                survived.append(Remark(path, f"{reason}: the broker starts with what is before", remedy))
+            else:
+                found.append(Remark(path, reason, remedy))
     state = directory / _QUORUM_STATE
     try:
         reason = _wrong_state(read_text(state))
     except FileNotFoundError:
-        return found
+        reason = ""
     except (OSError, ValueError) as error:  # a text that is no JSON, or has no version, is an I/O error of Kafka
         reason = "" if dialect.unreadable_quorum_state_is_cleared else str(error)
-    return [*found, Remark(state, reason)] if reason else found
+    return [*found, *([Remark(state, reason)] if reason else [])], survived
 
 
 def _wrong_state(text: str) -> str:
@@ -238,23 +248,28 @@ def _has_all_without_newest(directory: Path, older: Sequence[Path]) -> bool:
     first = min(bases, default=None)
     if first is None:
         return False
-    return first == 0 or any(int(path.name[:20]) >= first and not _unreadable_snapshot(path) for path in older)
+    return first == 0 or any(int(path.name[:20]) >= first and not _unreadable_snapshot(path)[0] for path in older)
 
 
-def _unreadable_snapshot(path: Path) -> str:
-    """Return the reason why a snapshot cannot be read to its end; empty if it can.
+def _unreadable_snapshot(path: Path) -> tuple[str, bool]:
+    """Return the reason why a snapshot cannot be read to its end, and whether a broker loads what is before.
+
+    The reason is empty if it can.
 
     Raises:
         FileNotFoundError: the snapshot does not exist.
     """
-    size, end, is_finished = path.stat().st_size, 0, False
+    size, end = path.stat().st_size, 0
+    control: list[bool] = []
     try:
         for batch in file_batches(path):
             batch.ensure_valid()
             end += batch.size_in_bytes
-            is_finished = batch.is_control
+            control.append(batch.is_control)
     except (KidxError, OSError) as error:
-        return f"it cannot be read: {error}"
+        return f"it cannot be read: {error}", False
+    has_header = control[:1] == [True]
     if end != size:
-        return f"it ends in the middle of a batch, at byte {end} of {size}"
-    return "" if is_finished else "it ends without the control record that ends a snapshot"
+        return f"it ends in the middle of a batch, at byte {end} of {size}", has_header
+    is_finished = control[-1:] == [True] and (not has_header or len(control) > 1)
+    return "" if is_finished else "it ends without the control record that ends a snapshot", has_header

@@ -394,7 +394,9 @@ class _Broker:
         known = self.suspected, self.damaged, self.lost_logs, self.repairable, self.intervals, self.dialect
         own = _Broker([], [], *known, self.running)
         own._check_partition(path, CheckpointedOffsets(path.parent, recovers=True))
-        self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path, self.dialect)]
+        fatal, survived = check_metadata_log(path, self.dialect)
+        self.fatal += [*own.fatal, *own.offline.values(), *fatal]
+        self.missing += survived
         cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
         if path in cut:
             self.metadata_end = cut[path].end[1]

@@ -471,11 +471,11 @@ def test_the_log_of_kraft_is_recovered_and_its_newest_snapshot_read(data):
     (metadata / f"{10:020d}-0000000001.checkpoint").write_bytes(b"an old one is not read")
     footer = build_batch([(EPOCH_MS, ControlRecordType.SNAPSHOT_FOOTER.record_key, b"\0\0")], is_control=True)
     newest.write_bytes(batch + footer)
-    assert check_metadata_log(metadata, dialect_of(RELEASE)) == []
+    assert check_metadata_log(metadata, dialect_of(RELEASE)) == ([], [])
     newest.write_bytes(batch)
-    assert "without the control record" in check_metadata_log(metadata, dialect_of(RELEASE))[0].reason
+    assert "without the control record" in check_metadata_log(metadata, dialect_of(RELEASE))[0][0].reason
     newest.write_bytes(batch + batch[:-10])
-    assert "in the middle of a batch" in check_metadata_log(metadata, dialect_of(RELEASE))[0].reason
+    assert "in the middle of a batch" in check_metadata_log(metadata, dialect_of(RELEASE))[0][0].reason
     newest.write_bytes(batch[:-1] + b"y")
     assert start(data).fatal[0].path == newest
     assert "move this file away" in start(data).fatal[0].remedy
@@ -501,6 +501,25 @@ def test_the_log_of_kraft_is_recovered_and_its_newest_snapshot_read(data):
     flip(metadata / log(12), 700)
     (lost,) = start(data).of("cut")
     assert (lost.directory, lost.end) == (metadata, (48, 16))
+
+
+@pytest.mark.parametrize("missing", ["half of a batch", "the footer"])
+def test_a_snapshot_that_ends_early_ends_the_broker_if_the_log_needs_what_it_lacks(data, missing):
+    """A broker loads the batches that are there: the same cut snapshot ended one broker, and another started."""
+    metadata = data / "__cluster_metadata-0"
+    metadata.mkdir()
+    header = build_batch([(1, ControlRecordType.SNAPSHOT_HEADER.record_key, b"\0\0")], is_control=True)
+    newest = metadata / f"{30:020d}-0000000001.checkpoint"
+    newest.write_bytes(header + (build_batch([(1, None, b"x" * 90)])[:-40] if missing == "half of a batch" else b""))
+    no_op, unfenced = b"\1\x14\0\0", b"\1\x08\0" + struct.pack(">iqb", 1, 5, 0)
+    for value, said in (no_op, ""), (unfenced, "the log after it names broker 1, which it lacks"):
+        (metadata / log(0)).write_bytes(build_batch([(1, None, value)], base_offset=30))
+        fatal, survived = check_metadata_log(metadata, dialect_of(RELEASE))
+        assert [each.path for each in (*fatal, *survived)] == [newest]
+        assert bool(fatal) == bool(said)
+        assert said in (fatal or survived)[0].reason
+    newest.write_bytes(header[:40])
+    assert check_metadata_log(metadata, dialect_of(RELEASE))[0]
 
 
 # -- the command -----------------------------------------------------------------------------------------------------

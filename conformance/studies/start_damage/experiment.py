@@ -6,7 +6,10 @@ There are two original directories, one after a clean stop and one after a kill.
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,6 +22,7 @@ from conformance.studies.start_damage.corruptions import InapplicableError, Site
 from conformance.studies.start_damage.observing import LAST_MS, LOG_DIRS, Prepared, Shutdown, observe, prepare
 from kidx.errors import KidxError
 from kidx.records import file_batches
+from kidx.repair import plan
 from kidx.segment import file_name
 from kidx.startup import predict
 from kidx.startup.readable import LoggedRecords
@@ -46,6 +50,7 @@ class StartResult(msgspec.Struct, frozen=True):
         predicted: predicted state of the broker, its log directories and the corrupt partition.
         happened: actual state, in the same format.
         said: first error in the broker's log if the broker did not start.
+        followed: number of commands of the advice that were executed before the start.
     """
 
     damage: str
@@ -54,6 +59,7 @@ class StartResult(msgspec.Struct, frozen=True):
     predicted: str
     happened: str
     said: str = ""
+    followed: int = 0
 
     @property
     def as_predicted(self) -> bool:
@@ -110,6 +116,7 @@ class Experiment:
 
     Attributes:
         report: See above.
+        follows: True if the advice is followed before each start; then only cases with advice have results.
     """
 
     def __init__(
@@ -120,6 +127,7 @@ class Experiment:
         predictor: Callable[..., Start | None] = predict,
     ) -> None:
         self.release, self.scratch, self.report, self.predictor = release, scratch, report, predictor
+        self.follows = False
         self._partitions = _FEW_PARTITIONS
         self._prepared: dict[int, Prepared] = {}
         self._dangerous: list[Case] = []
@@ -176,26 +184,38 @@ class Experiment:
                         sites[case] = _corrupt(root, number, case)
             if not sites:
                 return {}, dangerous
+            readable = {case: _readable(site.partition) for case, site in sites.items()}
             start = self._predicted(root)
+            followed = follow(root, self.release, start, self._predicted) if self.follows else []
+            start = self._predicted(root) if followed else start
             affecting = [] if alone else [case for case, site in sites.items() if _affects_others(start, site)]
             if not affecting:
                 break
             dangerous += affecting
+        commands = {
+            case: [each for each in followed if alone or str(site.partition) in each[0]] for case, site in sites.items()
+        }
+        if self.follows:
+            sites = {case: site for case, site in sites.items() if commands[case]}
+            if not sites:
+                return {}, dangerous
         before = {case: _Log(site.partition) for case, site in sites.items()}
         to_observe = range(_FEW_PARTITIONS) if alone else [_number(site) for site in sites.values()]
         last, expires = LAST_MS[shutdown] + 1000, not alone or bool(start.later)
-        observed = observe(self.release, root, to_observe, last, with_retention=expires)
-        outcomes = {
-            case: StartResult(
-                case.name,
-                case.shutdown,
-                start.answer,
-                _predicted(start, site, before[case]),
-                _happened(observed, observed.partitions[_number(site)], site, before[case]),
-                observed.said,
+        observed = observe(self.release, root, to_observe, last, with_retention=expires, reads_all=self.follows)
+        outcomes = {}
+        for case, site in sites.items():
+            partition = observed.partitions[_number(site)]
+            predicted = _predicted(start, site, before[case])
+            happened = _happened(observed, partition, site, before[case])
+            if self.follows and observed.started:
+                announced = sum(cost for _, cost in commands[case]) + _announced(start, site)
+                predicted += f", at most {announced} records lost"
+                lost = max(0, readable[case] - partition.readable)
+                happened += f", {lost if lost > announced else f'at most {announced}'} records lost"
+            outcomes[case] = StartResult(
+                case.name, case.shutdown, start.answer, predicted, happened, observed.said, len(commands[case])
             )
-            for case, site in sites.items()
-        }
         right = sum(outcome.as_predicted for outcome in outcomes.values())
         what = str(next(iter(sites))) if alone else f"{shutdown}, {len(sites)} partitions"
         self.report(f"{self.release}: {what}: {right} of {len(outcomes)} as predicted")
@@ -206,6 +226,60 @@ class Experiment:
         start = self.predictor(paths, verify_paths(paths, release=self.release, processes=1), self.release)
         assert start is not None
         return start
+
+
+_COMMAND: Final = re.compile(r" +(?:if [^:]*: )?(\S.*?)  # (?:(\d+)|no) readable records? .*; then verify again")
+"""Line of advice: a command, and the number of readable records that it costs."""
+_ROUNDS: Final = 5
+"""Maximum number of times that advice is followed, verified again, and followed again."""
+
+
+def follow(root: Path, release: str, start: Start, predict_again: Callable[[Path], Start]) -> list[tuple[str, int]]:
+    """Execute the commands that the answer prints, until it prints no new ones, and return each with its cost.
+
+    Then index files that can be rebuilt are rebuilt, as ``next:`` says.
+
+    Args:
+        root: The broker's directory.
+        start: The prediction.
+        predict_again: The function that verifies and predicts.
+
+    Raises:
+        AssertionError: The same advice comes again, or a command fails.
+    """
+    done: dict[str, int] = {}
+    for _ in range(_ROUNDS):
+        found = [(match[1], int(match[2] or 0)) for line in start.lines() if (match := _COMMAND.fullmatch(line))]
+        if not found:
+            break
+        for command, cost in found:
+            assert command not in done, f"the same advice again: {command}"
+            done[command] = cost
+            _run(["sh", "-c", command])
+        start = predict_again(root)
+    paths = [root / name for name in LOG_DIRS]
+    found_now = verify_paths(paths, release=release, processes=1)
+    for directory in plan(found_now).directories:
+        words = [sys.executable, "-m", "kidx", "repair", str(directory), "--kafka", release]
+        done[" ".join(words)] = 0
+        _run(words)
+    return list(done.items())
+
+
+def _run(words: list[str]) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 -- printed by kidx
+    assert done.returncode == 0, f"{words} ended with {done.returncode}: {done.stdout}{done.stderr}"
+
+
+def _announced(start: Start, site: Site) -> int:
+    """Return the number of records of a partition that a prediction says to be lost."""
+    losses = [each.readable for each in start.partitions if each.directory == site.partition]
+    return sum(losses) + sum(each.records for each in start.later if each.directory == site.partition)
+
+
+def _readable(directory: Path) -> int:
+    """Return the number of records in the files of a partition that can be read."""
+    return LoggedRecords(directory).records if directory.is_dir() else 0
 
 
 def _elsewhere(original: Path) -> int:

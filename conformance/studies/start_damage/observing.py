@@ -168,6 +168,8 @@ _FIRST_WITH_DELAY: Final = version_of("3.8.0")
 """First release with the setting ``log.initial.task.delay.ms``."""
 _FIRST_RETENTION: Final = 32.0
 """Seconds after which an earlier release has checked retention: it begins to after 30 s."""
+_MAX_READ: Final = 2000
+"""Offset at which reading all records ends."""
 _NEW_BATCHES: Final = 3
 """Number of batches that are appended after the start; the second and the third add index entries."""
 
@@ -189,6 +191,7 @@ class Partition:
         deleted: The log directories in which it has a ``-delete`` directory.
         unread: The reason why a consumer does not get the records that a producer appends after the start; empty if it
             gets them all.
+        readable: The number of older records that a consumer gets; 0 if they were not read.
     """
 
     start: int | None = None
@@ -198,6 +201,7 @@ class Partition:
     strays: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     unread: str = ""
+    readable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +246,13 @@ class _UnchangedBroker(LocalBroker):
 
 
 def observe(
-    release: str, root: Path, numbers: Sequence[int], timestamp: int, *, with_retention: bool = True
+    release: str,
+    root: Path,
+    numbers: Sequence[int],
+    timestamp: int,
+    *,
+    with_retention: bool = True,
+    reads_all: bool = False,
 ) -> Observed:
     """Start a broker with a directory, observe it, and kill it.
 
@@ -251,6 +261,7 @@ def observe(
         numbers: The numbers of the partitions to observe.
         timestamp: The timestamp of the records that are appended.
         with_retention: False to save the wait for retention with a release in which it begins late.
+        reads_all: True to count the older records that a consumer gets.
     """
     broker = broker_at(release, root, _UnchangedBroker)
     answers: dict[int, _Answer] = {}
@@ -265,6 +276,8 @@ def observe(
             answers = _answers(broker, numbers)
             partitions = _partitions(root, numbers, answers)  # their sizes before the appends
             served = [number for number, (_, _, error) in answers.items() if not error]
+            if reads_all:
+                partitions = _read_all(broker, partitions)
             unread = _append_and_read(broker, served, timestamp)
             started = broker.running
         except BrokerError as error:
@@ -318,6 +331,19 @@ def _query(client: Client, numbers: Sequence[int]) -> dict[int, _Answer]:
         number: (starts[number].offset, ends[number].offset, starts[number].error or ends[number].error or "")
         for number in numbers
     }
+
+
+def _read_all(broker: LocalBroker, partitions: Mapping[int, Partition]) -> dict[int, Partition]:
+    """Count the records that a consumer gets, of which each offset of a partition has one."""
+    counted = dict(partitions)
+    with broker.connect() as client:
+        for number, each in partitions.items():
+            if not each.error and each.end is not None:
+                offsets = range(each.start or 0, min(each.end, _MAX_READ))
+                found = client.fetch_each(TOPIC, offsets, number)
+                readable = sum(one.offset == offset for one, offset in zip(found, offsets, strict=True))
+                counted[number] = replace(each, readable=readable)
+    return counted
 
 
 def _append_and_read(broker: LocalBroker, numbers: Sequence[int], timestamp: int) -> dict[int, str]:

@@ -35,6 +35,7 @@ class Options(msgspec.Struct, frozen=True):
 
     Attributes:
         only: text in the names of the cases.
+        follow_advice: True to follow the printed advice before each start.
     """
 
     only: Annotated[
@@ -44,6 +45,12 @@ class Options(msgspec.Struct, frozen=True):
             description="Only cases whose names contain TEXT; DIR/damage.json keeps the results of the others.",
         ),
     ] = None
+    follow_advice: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Execute the commands that `kidx verify` prints before each start; cases without are left out."
+        ),
+    ] = False
 
 
 class StartDamage(BrokerStudy["Experiment", "Shared", "StartResult"]):
@@ -65,6 +72,8 @@ class StartDamage(BrokerStudy["Experiment", "Shared", "StartResult"]):
     def check(self, request: Request, earlier: Sequence[Json] | None) -> None:
         if not _chosen(request):
             raise ToolError(f"no case has {request.options.only!r} in its name")
+        if any((row.get("followed", 0) > 0) != request.options.follow_advice for row in earlier or ()):
+            raise ToolError("the report has starts with and without --follow-advice; choose another directory")
 
     def open(
         self, release: str, scratch: Path, progress: Progress | None = None, change: Callable[[Any], Any] | None = None
@@ -77,7 +86,7 @@ class StartDamage(BrokerStudy["Experiment", "Shared", "StartResult"]):
         self, bench: Experiment, request: Request, done: Mapping[str, Sequence[Json]]
     ) -> Iterator[tuple[str, Iterable[Shared]]]:
         """Yield the cases that share a start, without those that have a result or that are done alone."""
-        bench.report = request.show
+        bench.report, bench.follows = request.show, request.options.follow_advice
         known = {_case(row) for rows in done.values() for row in rows}
         left = [case for case in _chosen(request) if case[:2] not in known and str(case) not in done]
         yield from ((str(shared), (shared,)) for shared in bench.starts(left))
