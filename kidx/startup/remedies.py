@@ -72,6 +72,10 @@ METADATA_ELSEWHERE: Final = (
 )
 NOT_CHECKED: Final = "other brokers and controllers, free space and memory"
 NOT_CONFIGURED: Final = "server.properties (Kafka's defaults are assumed; --config FILE reads it)"
+IN_ZOOKEEPER: Final = (
+    "settings of topics, which ZooKeeper has (server.properties or Kafka's defaults are assumed; a line "
+    "topic.NAME.retention.ms=VALUE in --config FILE gives one)"
+)
 NO_TOPIC_SETTINGS: Final = (
     "settings of the topic (no metadata of KRaft here name it: add the directory of metadata.log.dir to the paths)"
 )

@@ -43,6 +43,8 @@ _INTERNAL: Final[dict[str, dict[str, str]]] = {
     "__remote_log_metadata": {"cleanup.policy": "delete", "retention.ms": "-1"},
 }
 """Settings with which brokers create their own topics, for metadata that are elsewhere."""
+OF_TOPIC: Final = "topic."
+"""Beginning of a property that stands for a setting of a topic, such as ``topic.orders.retention.ms``."""
 _NUMBER: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _REMOTE: Final = "remote.storage.enable"
 
@@ -102,6 +104,7 @@ class Settings:
         """
         found = dict(self._of_broker())
         own, source = self._cluster.settings.get(topic, {}), "the topic's setting"
+        own = own | self._of_topics(topic)
         if not own and topic not in self._cluster.topics:
             own, source = _INTERNAL.get(topic, {}), f"with which brokers create {topic}"
         found |= {name: _Setting(value, source) for name, value in own.items()}
@@ -116,6 +119,11 @@ class Settings:
         if is_tiered:  # retention deletes what is in remote storage, too
             config = replace(config, retention_ms=-1, retention_bytes=-1)
         return TopicSettings(config, {name: found[name].source for name in values}, is_tiered)
+
+    def _of_topics(self, topic: str) -> dict[str, str]:
+        """Return the settings of a topic that ``server.properties`` has in lines which are only for kidx."""
+        begin = f"{OF_TOPIC}{topic}."
+        return {name.removeprefix(begin): each.value for name, each in self._broker.items() if name.startswith(begin)}
 
     def _of_broker(self) -> Iterable[tuple[str, _Setting]]:
         """Yield the defaults of the broker's topics by their names as settings of a topic."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kidx.discovery import START_OFFSETS
 from kidx.printable import counted, encodable, shell_word
 from kidx.startup.answers import EFFECTS, HARMED, LATER_EFFECTS, Answer, Later, Outcome, PartitionStart, Remark
-from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, MIXED, NOT_CHECKED, NOT_CONFIGURED, STOPS
+from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, IN_ZOOKEEPER, MIXED, NOT_CHECKED, NOT_CONFIGURED, STOPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,6 +47,7 @@ class Start:
         is_configured: True if the broker's ``server.properties`` was given.
         omitted: descriptions of effects after loading that were not evaluated.
         apart: log directories with different ids that may belong to one broker, which then does not start.
+        of_zookeeper: True if a broker runs with ZooKeeper, which has the settings of its topics.
     """
 
     release: str
@@ -72,6 +73,7 @@ class Start:
     is_configured: bool = False
     omitted: tuple[str, ...] = ()
     apart: tuple[Path, ...] = ()
+    of_zookeeper: bool = False
 
     def __post_init__(self) -> None:
         kinds = list(LATER_EFFECTS)
@@ -248,6 +250,8 @@ def _lines(start: Start) -> list[str]:
 def _limits(start: Start) -> list[str]:
     """Return effects that were not evaluated, and requirements that the files do not show, as a line of text."""
     omitted = [_some(start.omitted)] if start.omitted else []
+    if start.of_zookeeper and (start.later or start.answer.startswith("yes")):
+        omitted = [*omitted, IN_ZOOKEEPER]
     if start.answer.startswith("yes") and start.directories:
         omitted = [*omitted, *(() if start.is_configured else (NOT_CONFIGURED,)), NOT_CHECKED]
     return [f"start: not checked: {', '.join(omitted)}"] if omitted else []

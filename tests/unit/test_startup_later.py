@@ -223,6 +223,20 @@ def test_the_metadata_of_the_cluster_are_read_once(data, tmp_path, monkeypatch):
     assert directories == [data / "__cluster_metadata-0"]
 
 
+def test_settings_of_topics_are_in_zookeeper_and_can_be_given(data, tmp_path):
+    (data / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    zeroed(times(data))
+    found = started(data, release="2.8.2")
+    assert [each.effect for each in found.later] == ["retention"]
+    (said,) = found.limits
+    assert "settings of topics, which ZooKeeper has (server.properties or Kafka's defaults are assumed" in said
+    file = tmp_path / "server.properties"
+    file.write_text("topic.orders.retention.ms=-1\ntopic.orders.x.retention.ms=5\n")
+    assert not started(data, release="2.8.2", config=file).later
+    file.write_text("topic.order.retention.ms=-1\n")
+    assert started(data, release="2.8.2", config=file).later
+
+
 def test_server_properties_are_given(data, tmp_path):
     file = tmp_path / "server.properties"
     file.write_text("log.retention.hours=-1\n")
