@@ -122,7 +122,7 @@ def read_metadata(log_directories: Iterable[Path], end: int | None = None) -> Cl
 def first_unknown(directory: Path) -> str:
     """Return what the first such record of the log after the newest snapshot names although nothing has made it.
 
-    A broker ends that replays such a record. Empty if there is none.
+    A broker ends that replays such a record. The result is empty without one.
 
     Args:
         directory: directory of the metadata's log.

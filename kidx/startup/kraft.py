@@ -194,7 +194,7 @@ def check_metadata_log(directory: Path, dialect: Dialect) -> tuple[list[Remark],
     """Return the faults next to KRaft's own log that prevent a broker from starting, and those that do not.
 
     They are in the newest snapshot, which KRaft loads, the bootstrap snapshot, and the quorum state. Of a snapshot that
-    ends early, the broker loads the batches that are there.
+    ends early, the broker loads the complete batches.
     """
     found, survived = list[Remark](), list[Remark]()
     snapshots = sorted(path for path in directory.glob(f"*{_SNAPSHOT}") if _SNAPSHOT_NAME.fullmatch(path.name))

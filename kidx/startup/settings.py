@@ -44,7 +44,7 @@ _INTERNAL: Final[dict[str, dict[str, str]]] = {
 }
 """Settings with which brokers create their own topics, for metadata that are elsewhere."""
 OF_TOPIC: Final = "topic."
-"""Beginning of a property that stands for a setting of a topic, such as ``topic.orders.retention.ms``."""
+"""Beginning of a property that gives a setting of a topic, such as ``topic.orders.retention.ms``."""
 _NUMBER: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _REMOTE: Final = "remote.storage.enable"
 

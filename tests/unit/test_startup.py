@@ -505,7 +505,7 @@ def test_the_log_of_kraft_is_recovered_and_its_newest_snapshot_read(data):
 
 @pytest.mark.parametrize("missing", ["half of a batch", "the footer"])
 def test_a_snapshot_that_ends_early_ends_the_broker_if_the_log_needs_what_it_lacks(data, missing):
-    """A broker loads the batches that are there: the same cut snapshot ended one broker, and another started."""
+    """A broker loads the complete batches: the same cut snapshot ended one broker, and another started."""
     metadata = data / "__cluster_metadata-0"
     metadata.mkdir()
     header = build_batch([(1, ControlRecordType.SNAPSHOT_HEADER.record_key, b"\0\0")], is_control=True)

@@ -206,7 +206,7 @@ def copy(base: int, name: str, suffixes: tuple[str, ...] = (".log",)) -> Damage:
 
 
 def make_directory(name: str) -> Damage:
-    """Create a directory in the partition, in the place of a file if one has the name."""
+    """Create a directory in the partition; it replaces a file with this name."""
 
     def do(site: Site) -> None:
         (site.partition / name).unlink(missing_ok=True)

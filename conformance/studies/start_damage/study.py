@@ -48,7 +48,7 @@ class Options(msgspec.Struct, frozen=True):
     follow_advice: Annotated[
         bool,
         msgspec.Meta(
-            description="Execute the commands that `kidx verify` prints before each start; cases without are left out."
+            description="Execute the commands that `kidx verify` prints before each start; omit cases without any."
         ),
     ] = False
 
