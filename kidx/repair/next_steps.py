@@ -57,6 +57,7 @@ _WHAT_TO_DO: Final[dict[Kind, str]] = {
     "unfinished": "before any start, rename or remove the file that the finding names, and verify again: kidx repair "
     "then rebuilds index files",
     "file": "it is in the way or cannot be read: see what it is, and what the disk says",
+    "link": "remove the link while the broker is stopped, and verify again: kidx repair then makes the file",
     "index": "it cannot be rebuilt alone",
 }
 

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from kidx.verify import Verification
 
 Kind = Literal[
-    "log", "times", "log start", "checkpoint", "permission", "path", "marked", "swap", "unfinished", "file", "index"
+    "log",
+    "times",
+    "log start",
+    "checkpoint",
+    "permission",
+    "path",
+    "marked",
+    "swap",
+    "unfinished",
+    "file",
+    "link",
+    "index",
 ]
 """Kind of fault: faults of one kind have the same remedy."""
 
@@ -129,6 +140,8 @@ class _Planner:
             in_a_partition = path.name not in OFFSET_CHECKPOINTS or not findings or findings[0].topic is None
             name = "" if in_a_partition else f"{findings[0].topic}-{findings[0].partition}"
             return RemainingFault(str(path), _said(findings), kind, str(path.parent / name) if name else "")
+        if path.is_symlink():
+            return RemainingFault(str(path), against_a_link(path), "link")
         if broken is None:
             return None
         return RemainingFault(str(path), f"leader epochs come from the logs, and {broken} is broken or missing", "log")
@@ -137,6 +150,8 @@ class _Planner:
         name, log = str(path), path.with_suffix(LOG)
         against = [finding for finding in self._faults.get(str(log), []) if finding.kind != Fault.BATCH_TIMESTAMP]
         broken_from = self._broken_from.get(path.parent, log.name)
+        if path.is_symlink():
+            return RemainingFault(name, against_a_link(path), "link")
         if against:
             return RemainingFault(name, f"its log is {against[0].verdict}: {against[0].message}", "log")
         if str(log) not in self._logs or any(finding.verdict == "unreadable" for finding in findings):
@@ -164,6 +179,12 @@ class _Planner:
             return "unfinished" if is_unfinished else "swap"
         is_wrong_in_times = path.suffix == LOG and _has_wrong_times_only(findings)
         return "times" if is_wrong_in_times else _KINDS.get(path.name) or _KINDS.get(path.suffix, "file")
+
+
+def against_a_link(path: Path) -> str:
+    """Return the reason against rebuilding a symbolic link."""
+    instead = f"repair {path.resolve()} instead" if path.exists() else "its target does not exist"
+    return f"it is a symbolic link, which is not replaced; {instead}"
 
 
 def _has_wrong_times_only(findings: list[Finding]) -> bool:

@@ -29,7 +29,7 @@ from kidx.remote.cache import CacheFault, faults_of
 from kidx.remote.entry import DIRECTORY
 from kidx.repair.backup import Backup, back_up, check_place
 from kidx.repair.interval import Intervals, intervals_of_topics, warning_of
-from kidx.repair.plan import TRANSACTIONS, Plan, RemainingFault, plan
+from kidx.repair.plan import TRANSACTIONS, Plan, RemainingFault, against_a_link, plan
 from kidx.verify import Verification, verify_paths
 from kidx.verify.epoch_rules import epochs_of
 from kidx.verify.segment import verify_segment
@@ -348,7 +348,7 @@ def _is_rejected(path: Path) -> bool:
 
 def _check_plain(path: Path) -> None:
     if path.is_symlink():
-        raise OSError(f"it is a symbolic link, which is not replaced; repair {path.resolve()} instead")
+        raise OSError(against_a_link(path))
 
 
 @contextlib.contextmanager

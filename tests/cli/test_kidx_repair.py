@@ -175,8 +175,12 @@ def test_links_are_rejected(disk, kidx, tmp_path):
     done = kidx("repair", disk, "--kafka", "3.9.2")
     assert done.returncode == 1
     why = f"it is a symbolic link, which is not replaced; repair {tmp_path / 'elsewhere'} instead"
-    assert f"remains    {index}: cannot be rebuilt: {why}" in done.stdout
+    assert f"remains    {index}: {why}" in done.stdout
     assert index.is_symlink()
+    (tmp_path / "elsewhere").unlink()
+    advised = kidx("verify", disk, "--kafka", "3.9.2").stdout
+    assert "remove the link while the broker is stopped" in advised
+    assert "kidx repair /" not in advised
 
 
 def test_a_link_to_the_file_is_not_accepted_as_its_backup(disk, kidx):

@@ -193,7 +193,7 @@ class Experiment:
                 break
             dangerous += affecting
         commands = {
-            case: [each for each in followed if alone or str(site.partition) in each[0]] for case, site in sites.items()
+            case: [each for each in followed if alone or _is_about(each.command, site)] for case, site in sites.items()
         }
         if self.follows:
             sites = {case: site for case, site in sites.items() if commands[case]}
@@ -209,9 +209,11 @@ class Experiment:
             predicted = _predicted(start, site, before[case])
             happened = _happened(observed, partition, site, before[case])
             if self.follows and observed.started:
-                announced = sum(cost for _, cost in commands[case]) + _announced(start, site)
+                announced = sum(each.cost for each in commands[case]) + _announced(start, site)
                 predicted += f", at most {announced} records lost"
                 lost = max(0, readable[case] - partition.readable)
+                problems = [each.problem for each in commands[case] if each.problem]
+                happened += "".join(f", the advice fails: {each}" for each in problems[:1])
                 happened += f", {lost if lost > announced else f'at most {announced}'} records lost"
             outcomes[case] = StartResult(
                 case.name, case.shutdown, start.answer, predicted, happened, observed.said, len(commands[case])
@@ -234,8 +236,21 @@ _ROUNDS: Final = 5
 """Maximum number of times that advice is followed, verified again, and followed again."""
 
 
-def follow(root: Path, release: str, start: Start, predict_again: Callable[[Path], Start]) -> list[tuple[str, int]]:
-    """Execute the commands that the answer prints, until it prints no new ones, and return each with its cost.
+class Followed(NamedTuple):
+    """Executed command of the advice.
+
+    Attributes:
+        cost: announced number of readable records that are lost.
+        problem: the reason why the advice is wrong: the command failed, or was advised again; empty if it is right.
+    """
+
+    command: str
+    cost: int = 0
+    problem: str = ""
+
+
+def follow(root: Path, release: str, start: Start, predict_again: Callable[[Path], Start]) -> list[Followed]:
+    """Execute the commands that the answer prints, until it prints no new ones.
 
     Then index files that can be rebuilt are rebuilt, as ``next:`` says.
 
@@ -243,32 +258,33 @@ def follow(root: Path, release: str, start: Start, predict_again: Callable[[Path
         root: The broker's directory.
         start: The prediction.
         predict_again: The function that verifies and predicts.
-
-    Raises:
-        AssertionError: The same advice comes again, or a command fails.
     """
-    done: dict[str, int] = {}
+    done: dict[str, Followed] = {}
     for _ in range(_ROUNDS):
         found = [(match[1], int(match[2] or 0)) for line in start.lines() if (match := _COMMAND.fullmatch(line))]
-        if not found:
+        done |= {each: done[each]._replace(problem="it is advised again") for each, _ in found if each in done}
+        new = {command: cost for command, cost in found if command not in done}
+        if not new:
             break
-        for command, cost in found:
-            assert command not in done, f"the same advice again: {command}"
-            done[command] = cost
-            _run(["sh", "-c", command])
+        done |= {each: Followed(each, cost, _problem_of(["sh", "-c", each])) for each, cost in new.items()}
         start = predict_again(root)
-    paths = [root / name for name in LOG_DIRS]
-    found_now = verify_paths(paths, release=release, processes=1)
-    for directory in plan(found_now).directories:
+    for directory in plan(verify_paths([root / name for name in LOG_DIRS], release=release, processes=1)).directories:
         words = [sys.executable, "-m", "kidx", "repair", str(directory), "--kafka", release]
-        done[" ".join(words)] = 0
-        _run(words)
-    return list(done.items())
+        done[str(directory)] = Followed(" ".join(words), 0, _problem_of(words))
+    return list(done.values())
 
 
-def _run(words: list[str]) -> None:
+def _problem_of(words: list[str]) -> str:
+    """Execute a command, and return its output if it failed."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 -- printed by kidx
-    assert done.returncode == 0, f"{words} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    return f"{done.stdout}{done.stderr}"[-300:] if done.returncode else ""
+
+
+def _is_about(command: str, site: Site) -> bool:
+    """Return True if a command names the partition's directory, or its line in a checkpoint."""
+    topic, _, number = site.partition.name.rpartition("-")
+    names = f"{site.partition}/", f"{site.partition} ", f"^{topic}[[:space:]]+{number}[", f"{topic} {number} "
+    return any(name in command for name in names)
 
 
 def _announced(start: Start, site: Site) -> int:
