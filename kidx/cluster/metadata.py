@@ -27,6 +27,8 @@ _UNCHANGED: Final = -2
 """Leader in a ``PartitionChangeRecord`` that does not change it."""
 _OF_TOPICS, _OF_BROKERS = 2, 4
 """Resource types in a ``ConfigRecord``."""
+_NO_DIRECTORY: Final = frozenset({"", "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"})
+"""Ids that are of no log directory: unassigned, lost, and migrating."""
 _SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint", re.ASCII)
 
 
@@ -80,6 +82,7 @@ class ClusterMetadata:
     Attributes:
         topics: existing topics, by name.
         removed: deleted topics, by id, as far as the log reaches back.
+        moved: partitions that were moved to another log directory, by topic id and number, as far as the log reaches.
         replicas: replicas of each partition, by topic id and number.
         settings: settings of each topic, by its name.
         of_brokers: settings of each broker, by its id; settings for all brokers have no id.
@@ -89,6 +92,7 @@ class ClusterMetadata:
 
     topics: dict[str, Topic] = field(default_factory=dict)
     removed: dict[str, Removal] = field(default_factory=dict)
+    moved: set[tuple[str, int]] = field(default_factory=set)
     replicas: dict[tuple[str, int], Replicas] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     of_brokers: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -99,6 +103,19 @@ class ClusterMetadata:
     def ids(self) -> Mapping[str, str]:
         """Topic ids, by name."""
         return {topic.name: topic.topic_id for topic in self.topics.values()}
+
+    def may_have_moved(self, topic: str, partition: int) -> bool:
+        """Return False if a partition has always been in one log directory."""
+        known = self.topics[topic]
+        place = known.topic_id, partition
+        if known.created is not None or place not in self.replicas:
+            return place in self.moved
+        used: dict[int, set[str]] = {}
+        for each in self.replicas.values():
+            for broker in each.brokers:
+                used.setdefault(broker, set()).add(each.directory_on(broker))
+        own = self.replicas[place].brokers
+        return place in self.moved or any(len(used[broker] - _NO_DIRECTORY) > 1 for broker in own)
 
     def is_compacted(self, topic: str | None) -> bool:
         """Return True if the settings of a topic say that it is compacted."""
@@ -160,6 +177,7 @@ class _Reader:
         self.found = ClusterMetadata()
         self._names: dict[str, str] = {}  # names of topics that exist or existed, by id
         self._created: dict[str, int] = {}  # timestamps of the records that created them
+        self._directories: dict[tuple[str, int], list[str]] = {}  # ids of the last directories, by partition
 
     def read(self, directory: Path, end: int | None) -> None:
         """Read the log before the newest snapshot, the snapshot, and the log after it."""
@@ -184,6 +202,12 @@ class _Reader:
         elif data is not None and key == _REMOVE_TOPIC:
             topic_id = data["topicId"]
             self.found.removed[topic_id] = Removal(self._names.get(topic_id, ""), record.offset)
+        elif data is not None and key in {_PARTITION, _PARTITION_CHANGE} and data.get("directories"):
+            place = data["topicId"], data["partitionId"]
+            before = self._directories.get(place, [])
+            now = self._directories[place] = data["directories"]
+            if any(one != other and not {one, other} & _NO_DIRECTORY for one, other in zip(before, now, strict=False)):
+                self.found.moved.add(place)
 
     def _apply(self, record: Record) -> None:
         key, data = _parsed(record)

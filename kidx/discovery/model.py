@@ -77,6 +77,7 @@ class Partition:
         earlier: checkpoints that were written before the topic was created, each with the offset of the earlier topic.
         may_have_gaps: True if its topic is compacted, and no checkpoint says how far.
         is_tiered: True if its topic has remote storage.
+        may_have_moved: True unless it has always been in this log directory, as far as KRaft's metadata say.
         is_replicated: True if other brokers have it, too, according to KRaft's metadata.
     """
 
@@ -98,6 +99,7 @@ class Partition:
     may_have_gaps: bool = False
     is_tiered: bool = False
     is_replicated: bool = False
+    may_have_moved: bool = False
 
     @property
     def name(self) -> str:

@@ -135,6 +135,12 @@ def _check_beginning(
             elif partition.is_tiered:
                 effect = "before are in remote storage: KRaft's metadata say that the topic has it"
                 reporter.add(path, Fault.EXPLAINED_BEGINNING, "sound", f"{message} {effect}", offset=start)
+            elif partition.may_have_moved:
+                effect = (
+                    "before are missing. A move from another log directory may leave this file unchanged; if it was "
+                    "not moved, their records are lost here"
+                )
+                reporter.add(path, Fault.EXPLAINED_BEGINNING, "sound", f"{message} {effect}", offset=start)
             else:
                 effect = "before are missing; unless remote storage has them, their records are lost here"
                 reporter.add(path, Fault.LOST_BEGINNING, "sound", f"{message} {effect}", offset=start)

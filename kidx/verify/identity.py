@@ -68,6 +68,7 @@ def _identified(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) 
         may_have_gaps=cluster.is_compacted(partition.topic) and not _has_entries(partition.directory.parent),
         is_replicated=replicas is not None and len(replicas.brokers) > 1,
         is_tiered=settings.get("remote.storage.enable", "").lower() == "true",
+        may_have_moved=cluster.may_have_moved(partition.topic, partition.partition or 0),
     )
 
 
@@ -86,6 +87,7 @@ def identified_as_before(partition: Partition, known: Partition) -> Partition:
         may_have_gaps=known.may_have_gaps,
         is_replicated=known.is_replicated,
         is_tiered=known.is_tiered,
+        may_have_moved=known.may_have_moved,
     )
 
 

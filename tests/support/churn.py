@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import itertools
 import random
 import re
 import shutil
@@ -56,6 +55,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
     "events": _SMALL | {"retention.bytes": "60000"},
     "defaults": {},
 }
+_SHORT_LIVED: Final = tuple(f"short-{number}" for number in range(6))
 _COMMITTED: Final = ("state", "events", "keyed")
 """Topics with transactions."""
 
@@ -92,8 +92,7 @@ class _Driver(threading.Thread):
         self.error: BaseException | None = None
         self._broker, self._home = broker, home
         self._draw = random.Random(seed)  # noqa: S311 -- repeatable on purpose
-        self._made = itertools.count()
-        self._short_lived: list[str] = []
+        self._short_lived: set[str] = set()
         self._open: dict[str, tuple[Producer, str, int]] = {}
 
     def run(self) -> None:
@@ -142,7 +141,7 @@ class _Driver(threading.Thread):
         return build_batch(rows, **options)
 
     def _append(self, client: Client) -> None:
-        topic = self._draw.choice([*TOPICS, *self._short_lived])
+        topic = self._draw.choice([*TOPICS, *sorted(self._short_lived)])
         client.append(topic, self._batch(topic, self._draw.randint(1, 5)))
 
     def _transact(self, client: Client) -> None:
@@ -193,12 +192,14 @@ class _Driver(threading.Thread):
         client.delete_records(topic, self._draw.randint(0, max(0, client.end_offset(topic))))
 
     def _make_or_delete(self, client: Client) -> None:
-        if len(self._short_lived) > 5:
-            client.delete_topic(self._short_lived.pop(self._draw.randrange(len(self._short_lived))))
-            return
-        topic = f"short-{next(self._made)}-{time.time_ns() % 10**6}"
-        client.create_topic(topic, _SMALL, partitions=2)
-        self._short_lived.append(topic)
+        """Create one of a few topics, which may have existed before, or delete it."""
+        topic = self._draw.choice(_SHORT_LIVED)
+        if topic in client.metadata(None).topics:
+            client.delete_topic(topic)
+            self._short_lived.discard(topic)
+        else:
+            client.create_topic(topic, _SMALL, partitions=2)
+            self._short_lived.add(topic)
 
     def _move_log(self, client: Client) -> None:
         kind = request_class("AlterReplicaLogDirs").AlterReplicaLogDir
@@ -229,7 +230,9 @@ class Churned:
         return "\n".join(lines)
 
 
-def churn(release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evidence: Path | None = None) -> Churned:
+def churn(
+    release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evidence: Path | None = None, ends: int = 3
+) -> Churned:
     """Check the files of a busy broker that is periodically restarted and killed.
 
     Args:
@@ -238,6 +241,7 @@ def churn(release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evid
         seed: The seed of the load.
         limit: The time limit in seconds.
         evidence: The directory for copies of the partitions with a finding; None for no copies.
+        ends: The number of kills and stops.
     """
     result, started = Churned(release), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kidx-churn-") as temporary:
@@ -252,7 +256,7 @@ def churn(release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evid
             for number in range(looks):
                 if time.monotonic() - started > limit:
                     break
-                state = _pass_on(broker, number, looks)
+                state = _pass_on(broker, number, max(4, looks // (ends + 1)))
                 found = _look(home, state, result, evidence)
                 if state != "living":
                     _remove_duplicates(home, found, release, result)
@@ -266,16 +270,15 @@ def churn(release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evid
     return result
 
 
-def _pass_on(broker: LocalBroker, number: int, looks: int) -> str:
-    """Kill or stop the broker in turn, after every quarter of the checks."""
-    every = max(4, looks // 4)
+def _pass_on(broker: LocalBroker, number: int, every: int) -> str:
+    """Kill the broker twice, then stop it, and so on, after some checks each."""
     if not broker.running:  # the broker dies if a directory is moved while retention renames files in it
         broker.kill()
         return "died"
     if number % every != every - 1:
         time.sleep(0.05)
         return "living"
-    if number // every % 2:
+    if number // every % 3 == 2:
         with contextlib.suppress(BrokerError):
             broker.stop()
             return "stopped"
@@ -338,8 +341,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=900.0)
     parser.add_argument("--evidence", type=Path)
+    parser.add_argument("--ends", type=int, default=3)
     asked = parser.parse_args()
-    result = churn(asked.release, asked.looks, seed=asked.seed, limit=asked.limit, evidence=asked.evidence)
+    options = {"seed": asked.seed, "limit": asked.limit, "evidence": asked.evidence, "ends": asked.ends}
+    result = churn(asked.release, asked.looks, **options)
     sys.stdout.write(f"{result}\n")
     return int(bool(result.faults))
 

@@ -8,7 +8,20 @@ import shutil
 from pathlib import Path
 
 import pytest
-from startups import ELSEWHERE, ID, RELEASE, fill_partitions, flip, log, start, stop_cleanly, write_offsets
+from startups import (
+    DISKS,
+    ELSEWHERE,
+    ID,
+    RELEASE,
+    fill_partitions,
+    flip,
+    log,
+    partition_record,
+    start,
+    stop_cleanly,
+    write_metadata,
+    write_offsets,
+)
 
 from kidx.cluster import ClusterMetadata, Replicas, Topic
 from kidx.rebuild import rebuild
@@ -57,6 +70,17 @@ def test_a_yes_names_what_was_not_checked(data):
     assert start(data).limits == [said]
     (data / "lost+found2").mkdir()
     assert start(data).limits == []
+
+
+def test_the_epochs_of_a_partition_that_was_moved_may_begin_before_its_log(data):
+    """A broker writes epochs later than it deletes segments, and no more after the copy became the partition."""
+    for path in (data / "orders-0").glob(f"{0:020d}.*"):
+        path.unlink()
+    unassigned, one, other = (partition_record(0, (1,), (each,)) for each in (bytes(16), *DISKS))
+    sibling = partition_record(1, (1,), DISKS[:1])
+    for records, is_lost in ((one,), True), ((unassigned, one), True), ((unassigned, one, other), False):
+        write_metadata(data, sibling, *records)
+        assert bool(start(data).lost) == is_lost
 
 
 class TestMetadata:
