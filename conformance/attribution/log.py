@@ -27,12 +27,13 @@ from conformance.attribution import cleaned
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
 from conformance.attribution.rules import ANY, Conditions, Row, Rules
 from conformance.operations.batches import encode
-from conformance.operations.log import LOG_ERROR_KINDS, PRODUCER_ERRORS, VERIFICATION
+from conformance.operations.log import FLUSH, LOG_ERROR_KINDS, PRODUCER_ERRORS, VERIFICATION
 from conformance.operations.malformed_batches import is_corrupt_stream
 from conformance.oracle import ConsumerBatch, ConsumerRecord, batches_of, records_of
 from kidx.dialect import DIALECTS
 from kidx.discovery import INDEX_SUFFIXES, LOG, PARTITION_METADATA
 from kidx.errors import KidxError
+from kidx.java_numbers import LONG_MAX
 from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
@@ -559,6 +560,7 @@ def _kept_largest_in(content: bytes) -> int:
 _FETCHES: Final = "offset_snapshot fetch bytes_after raise_high_watermark"
 _USES: Final = (
     "append_as_follower roll_log truncate_log truncate_fully delete_records update_high_watermark offset_snapshot"
+    " apply_retention"
 )
 
 # fmt: off
@@ -665,7 +667,7 @@ ROWS = (
     Row("LG-92", "rename_log", "ok", "the files, or the state"),
     Row("LG-92", _USES, "ok", "the files, the state or the result", lambda s: s.before.directory == "future"),
     Row("LG-93", "end_offset_for_epoch", "ok", "an epoch and an offset", lambda s: s.before.directory == "deleted"),
-    Row("LG-94", _USES, "io", "another outcome, or another state", lambda s: s.before.failed),
+    Row("LG-94", f"{_USES} close_log", "io", "another outcome, or another state", lambda s: s.before.failed),
     Row("LG-97a", "delete_log", "io", "the log would be deleted", lambda s: s.before.failed),
     Row("LG-97b", "delete_log", "ok", "an error", lambda s: s.before.failed),
     Row("LG-95", "fail_log", "ok", "which index files exist", lambda s: len(s.files) > len(s.files_before)),
@@ -674,6 +676,10 @@ ROWS = (
     Row("LG-102", "fetch", "ok", "the aborted transactions", lambda s: bool(s.value) and s.value[5] > 0),
     Row("LG-103", "bytes_after", "ok", "the limit, its place or the bytes"),
     Row("LG-104", "raise_high_watermark", "ok invalid_argument", "the high watermark, or the result"),
+    Row("LG-107", "append_as_leader append_verified append_as_follower", "ok", "the recovery point",
+        lambda s: s.was is not None and s.now is not None and s.before.settings.get(FLUSH, LONG_MAX) < LONG_MAX
+        and s.now.recovery_point > s.was.recovery_point),
+    Row("LG-106", "late_transactions", "ok", "when the oldest transaction is late"),
     Row("LG-67", _FETCHES, "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-79", "offset_snapshot fetch bytes_after", "ok", "the last stable offset",

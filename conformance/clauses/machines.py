@@ -23,7 +23,6 @@ class MachineUse(NamedTuple):
         server: True if the machine sends requests to a running server; False if it tests files in a directory.
         examples_factor: The factor for the number of a profile's examples: less than 1 if a step takes longer than a
             step on an index, because more files are compared.
-        builds: True if the machine can test Kafka's classes from a build of Kafka (``jvm:DIR``).
         since: The first Kafka release that has what the machine tests; empty for all releases.
         needs: The operations without which a run of the machine has compared nothing worth a verdict: one that opens,
             one that writes, one that answers. Alternatives are separated by blanks.
@@ -33,7 +32,6 @@ class MachineUse(NamedTuple):
     by_default: bool = True
     server: bool = False
     examples_factor: float = 1.0
-    builds: bool = True
     since: str = ""
     needs: tuple[str, ...] = ()
 
@@ -56,7 +54,6 @@ MACHINES: Final = {
     "tiered": MachineUse(
         by_default=False,
         examples_factor=0.1,
-        builds=False,
         since="3.6.0",
         needs=("open_tiers", "append_as_leader append_as_follower", "list_offsets fetch_remote"),
     ),

@@ -54,7 +54,7 @@ def mutate_kafka_command(
         typer.Option("--machine", metavar="NAME", help=f"{', '.join(DRIVEN)}; all by default. Repeatable."),
     ] = None,
     max_examples: Annotated[
-        int, typer.Option(min=1, help="Drawn examples of each machine, after its regression traces.")
+        int, typer.Option(min=1, help="Drawn examples of each machine (tiered: a quarter), after its traces.")
     ] = EXAMPLES,
     against: Annotated[
         AgainstName,

@@ -37,7 +37,7 @@ class FilesMachine(Machine):
         It is ``JvmCache`` in :mod:`conformance.implementations.jvm` for the machine or the operations ``cache``.
 
         Raises:
-            NotDrivenError: The machine does not test builds.
+            NotDrivenError: The build lacks a class or member.
             ToolError: Java or the jars are missing, or a class has members that the adapter does not know.
         """
         module = MACHINES[cls.kind].base or cls.kind

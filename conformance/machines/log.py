@@ -60,6 +60,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules, DirectoryRules, Fetc
         self.lockstep.perform(Operation("open_log", arguments))
         self.is_open = all(group.observation.state is not None for group in self.lockstep.groups)
         self.stopped_halfway = False
+        self.ask_for_late_transactions()
 
     @rule(how=strategies.closings(), opening=strategies.openings(), damages=strategies.damages())
     def reopen(self, how: str, opening: tuple[bool, str, str], damages: list[strategies.Damage]) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from conformance.implementations.process import ProcessLog
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
-from conformance.operations.log import LogState
+from conformance.operations.log import EXPIRATION, LogState
 from conformance.operations.log_capabilities import settings_for
+from kidx.java_numbers import LONG_MAX
+from kidx.producers import EXPIRATION_MS, LATE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.strategies.log import Shape
 
+_MOST_PRODUCERS: Final = 4
+"""Producers for which one step asks about late transactions."""
 _EMPTY = LogState(0, 0, 0, 0, 0, (), 0, (), (), ())
 
 
@@ -59,7 +63,16 @@ class LogBase(FilesMachine):
     def truncate(self, name: str, offset: int) -> None:
         """Truncate, and remember whether it stopped halfway (LG-11, LG-73)."""
         self.do(name, offset)
+        self.ask_for_late_transactions()
         self.stopped_halfway |= any(group.observation.outcome.error is not None for group in self.lockstep.groups)
+
+    def ask_for_late_transactions(self) -> None:
+        """Ask, for some producers, when their transactions would be late, and whether any transaction is open."""
+        if "late_transactions" not in self.lockstep.lacking:
+            longest = self.settings.get(EXPIRATION, EXPIRATION_MS) + LATE_MS
+            last = [producer[3] + longest for producer in self.state.producers[:_MOST_PRODUCERS]]
+            times = {time + delta for time in last for delta in (0, 1)}
+            self.do("late_transactions", [*sorted(times), LONG_MAX])
 
     def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return a topic's settings, in the form that every participant accepts."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from conformance.machines.log_base import LogBase
 from conformance.machines.seeded_rules import rule
-from conformance.operations.log import EXPIRATION, ISOLATIONS, VERIFICATION
+from conformance.operations.log import EXPIRATION, ISOLATIONS, OF_KAFKA
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies.leader import Sent, recompressible, recompressible_topic, sent
@@ -148,6 +148,7 @@ class ProducerRules(LogBase):
     def append_transaction(self, producer: int, ends: str | None) -> None:
         """Append a batch of a transaction, or its end, as a follower."""
         self.append_one(in_transaction(producer) if ends is None else marker(producer, ends))
+        self.ask_for_late_transactions()
 
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from(("commit", "abort")), replicated=st.integers(1, 4))
     def cut_behind_a_transaction(self, producer: int, ends: str, replicated: int) -> None:
@@ -243,6 +244,7 @@ _CALLS: Final = (
     ("update_high_watermark", "end"),
     ("update_high_watermark", "half"),
     ("offset_snapshot", ""),
+    ("apply_retention", ""),
 )
 """Operations that look whether the log is usable, each with the name of an offset."""
 
@@ -312,7 +314,7 @@ class DirectoryRules(LogBase):
 
     @rule(calls=st.lists(st.sampled_from(_CALLS), min_size=1, max_size=3), delete=st.booleans())
     def lose_the_disk(self, calls: list[tuple[str, str]], delete: bool) -> None:
-        """Let the disk of the log fail, try to use it and perhaps to delete it, kill the process, and open it again."""
+        """Let the disk of the log fail, try to use it, delete or close it, kill the process, and open it again."""
         if not self.is_open or "fail_log" in self.lockstep.lacking:
             return
         end, start = self.offset("end"), self.offset("start")
@@ -324,6 +326,8 @@ class DirectoryRules(LogBase):
                 self.is_open = False
                 self.open(clean=True, recovery_point=0, start=0)
                 return
+        else:
+            self.do("close_log", False)
         self.do("crash_log")
         self.is_open = False
         self.open(clean=False, recovery_point=end, start=start)
@@ -374,7 +378,7 @@ class ExternalLogRules(LogBase):
 
     def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return a topic's settings; see the base class."""
-        known = {name: value for name, value in super().topic(settings).items() if name != VERIFICATION}
+        known = {name: value for name, value in super().topic(settings).items() if name not in OF_KAFKA}
         return recompressible_topic(known)
 
     def as_producer_batch(self, batch: dict[str, Any]) -> dict[str, Any]:

@@ -122,12 +122,12 @@ class TieredMachine(FilesMachine):
         self.lockstep.perform(Operation("open_tiers", arguments))
         self.is_open = all(group.observation.state is not None for group in self.lockstep.groups)
 
-    @rule(how=draws.closings(), start=draws.start_anchors(), copies=st.booleans())
-    def reopen(self, how: str, start: str, copies: bool) -> None:
-        """Close or kill the broker and start it again, perhaps with an older checkpoint of the log start."""
+    @rule(how=draws.closings(), start=draws.start_anchors(), copies=st.booleans(), recovery=draws.recovery_anchors())
+    def reopen(self, how: str, start: str, copies: bool, recovery: str) -> None:
+        """Close or kill the broker and start it again, perhaps with older checkpoints."""
         if not self.is_open:
             return
-        point, first = self.offset("end"), self.offset(start)
+        point, first = self.offset(recovery), self.offset(start)
         self.do("crash_log") if how == "crash" else self.do("close_log", True)
         self.is_open = False
         self.open(clean=how != "crash", recovery_point=point, start=first)

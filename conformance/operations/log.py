@@ -152,6 +152,10 @@ LOG_OPS: Final = by_name(
             needs=("clock", "producers"),
             does="Removes producers that have been inactive for too long.",
         ),
+        # Returns at how many of these times a broker would report that the oldest transaction has been open for too
+        # long. The longest allowed transaction takes as long as the expiration of producers. Before 3.2 the result is
+        # 0.
+        _apart("late_transactions", {"times": LONGS}, gives=Shape.NUMBER),
         _look(
             "list_offsets",
             {"targets": LONGS},
@@ -332,6 +336,11 @@ EXPIRATION: Final = "producer.id.expiration.ms"
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
 """A broker configuration, which ``open_log`` accepts, too: 1 if transactions must be verified before they begin."""
+
+PREALLOCATE: Final = "preallocate"
+FLUSH: Final = "flush.messages"
+OF_KAFKA: Final = frozenset({VERIFICATION, PREALLOCATE, FLUSH})
+"""Settings that only Kafka's own logs have."""
 
 
 FIRST_MODIFIED: Final = 2_000_000_000_000

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.log import EXPIRATION, VERIFICATION
+from conformance.operations.log import EXPIRATION, FLUSH, PREALLOCATE, VERIFICATION
 from conformance.strategies import draws as st
 from kidx.discovery import PARTITION_METADATA
+from kidx.java_numbers import LONG_MAX
 from kidx.log.epochs import FILE_NAME
 from kidx.log.topic_id import ZERO_ID
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
@@ -65,6 +66,8 @@ def settings() -> Draw[dict[str, Any]]:
             "segment.ms": st.sampled_from((1 << 40, 1 << 40, 500)),
             EXPIRATION: st.sampled_from((EXPIRATION_MS, EXPIRATION_MS, 9000)),
             VERIFICATION: st.sampled_from((0, 0, 0, 1)),
+            PREALLOCATE: st.sampled_from(("false", "false", "false", "true")),
+            FLUSH: st.sampled_from((LONG_MAX, LONG_MAX, 2)),
         }
     )
 

@@ -56,6 +56,11 @@ def start_anchors() -> Draw[str]:
     return st.sampled_from(("start", "start", "zero", "local", "half"))
 
 
+def recovery_anchors() -> Draw[str]:
+    """Draw the name of the offset in the recovery point's checkpoint: up to date, or older."""
+    return st.sampled_from(("end", "end", "zero", "active", "local"))
+
+
 def closings() -> Draw[str]:
     """Draw how a broker ends: by a clean shutdown, or killed."""
     return st.sampled_from(("shutdown", "shutdown", "crash"))

@@ -191,6 +191,8 @@ class Dialect:
     shutdown_flushes_empty_segment = log.flag(">=3.2.0", "",
         "A clean shutdown also flushes an active segment without records, which opens its indexes.")
 
+    logs_know_late_transactions = log.flag(">=3.2.0", "LG-106",
+        "A log knows whether its oldest transaction has been open for too long.")
     logs_have_topic_ids = log.flag(">=2.8.0", "LG-90",
         "A log has a topic id, which it writes to ``partition.metadata`` (KIP-516).")
     newer_partition_metadata_is_read = log.flag(">=3.7.0", "LG-91",

@@ -28,6 +28,7 @@ _INTEGERS: Final = {
     "min.compaction.lag.ms": "min_compaction_lag_ms",
     "max.message.bytes": "max_message_bytes",
     "producer.id.expiration.ms": "producer_id_expiration_ms",
+    "flush.messages": "flush_messages",
     "message.timestamp.difference.max.ms": "timestamp_difference_max_ms",
     "message.timestamp.before.max.ms": "timestamp_before_max_ms",
     "message.timestamp.after.max.ms": "timestamp_after_max_ms",
@@ -62,6 +63,7 @@ class LogConfig(SegmentConfig):
             of the incoming batches.
         delete_retention_ms: ``delete.retention.ms``, the time that a tombstone is retained in a compacted log.
         min_compaction_lag_ms: ``min.compaction.lag.ms``, the minimum age at which a record is compacted (CL-22).
+        flush_messages: ``flush.messages``, the number of records after which an append also flushes (LG-107).
         verifies_transactions: ``transaction.partition.verification.enable`` of the broker (3.6).
         preallocate: True if a new log file gets its full size immediately.
         compacts, deletes: True if ``cleanup.policy`` contains ``compact`` or ``delete``.
@@ -78,6 +80,7 @@ class LogConfig(SegmentConfig):
     compression: Codec | None = None
     delete_retention_ms: int = 24 * 3_600_000
     min_compaction_lag_ms: int = 0
+    flush_messages: int = LONG_MAX
     verifies_transactions: bool = False
     preallocate: bool = False
     compacts: bool = False

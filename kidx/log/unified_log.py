@@ -32,7 +32,7 @@ from kidx.log.results import AppendResult, append_result
 from kidx.log.retention import delete_old_segments, delete_segments_before_start
 from kidx.log.topic_id import InconsistentTopicIdError, TopicIdFile
 from kidx.log.validation import ValidationContext, checked_batches, ensure_allowed_size, validate
-from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, VerificationStateEntry
+from kidx.producers import LATE_MS, Origin, ProducerFencedError, ProducerStateManager, VerificationStateEntry
 from kidx.records import RecordBatch, iter_memory_batches
 from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import (
@@ -536,6 +536,7 @@ class UnifiedLog:
             raise RecordTooLargeError(
                 f"{len(records)} bytes exceed the maximum segment size of {self.config.segment_bytes}"
             )
+        flushed = self.recovery_point  # what a roll flushes, it flushes in the background, after the append
         segment = self._maybe_roll(len(records), info, result.first_offset)
         changes = ProducerChanges(self.producers, batches, origin, verified, (segment.base_offset, segment.size))
         if changes.duplicate is not None:
@@ -550,6 +551,8 @@ class UnifiedLog:
         changes.apply(segment)
         self.producers.map_end_offset = self.end_offset
         self._update_first_unstable_offset()
+        if self.end_offset - flushed >= self.config.flush_messages:
+            self.flush()
         return result
 
     def _maybe_roll(self, size: int, info: AppendInfo, first: int) -> LogSegment:
@@ -569,6 +572,16 @@ class UnifiedLog:
     def expire_producers(self) -> None:
         """Forget the producers that have been idle for too long, as a broker does periodically."""
         self.producers.remove_expired(self.clock(), self.config.producer_id_expiration_ms)
+
+    def has_late_transaction(self, now: int, longest_ms: int) -> bool:
+        """Return True if the oldest transaction has been open for too long, as one that nothing ends (LG-106).
+
+        Args:
+            now: time in milliseconds.
+            longest_ms: ``transaction.max.timeout.ms`` of the broker, the longest allowed transaction.
+        """
+        last = self.producers.oldest_transaction_timestamp
+        return self.dialect.logs_know_late_transactions and last > 0 and now - last > longest_ms + LATE_MS
 
     # -- rolling and truncation ----------------------------------------------------------------------------------------
 

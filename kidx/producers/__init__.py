@@ -26,6 +26,7 @@ from kidx.producers.errors import (
 )
 from kidx.producers.manager import (
     EXPIRATION_MS,
+    LATE_MS,
     SNAPSHOT_LIMIT,
     SNAPSHOT_SUFFIX,
     ProducerState,
@@ -35,6 +36,7 @@ from kidx.producers.manager import (
 
 __all__ = [
     "EXPIRATION_MS",
+    "LATE_MS",
     "SNAPSHOT_LIMIT",
     "SNAPSHOT_SUFFIX",
     "BatchMetadata",

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 EXPIRATION_MS: Final = 24 * 3_600_000
 """``producer.id.expiration.ms``: idle time in milliseconds after which a producer is forgotten."""
+LATE_MS: Final = 300_000
+"""Milliseconds after the longest allowed transaction, after which an open transaction is late."""
 
 SNAPSHOT_LIMIT: Final = 256 << 20
 """Maximum size of a snapshot in bytes: more than four million producers."""
@@ -73,6 +75,13 @@ class ProducerState:
         """Earliest transaction that is open, or completed and not replicated; or None."""
         candidates = [held[min(held)] for held in (self.unreplicated, self.ongoing) if held]
         return min(candidates, key=lambda transaction: transaction.first_offset, default=None)
+
+    @property
+    def oldest_transaction_timestamp(self) -> int:
+        """Last timestamp of the producer with the earliest open transaction; -1 without one."""
+        first = self.first_undecided_offset
+        entry = None if first is None else self.producers.get(self.ongoing[first].producer_id)
+        return NO_TIMESTAMP if entry is None else self.last_timestamp(entry)
 
     def last_timestamp(self, entry: ProducerEntry) -> int:
         """Return the last timestamp of a producer in milliseconds; 2.4.0 takes it from the last batch."""

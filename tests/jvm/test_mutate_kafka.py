@@ -1,18 +1,24 @@
 """Mutants of Kafka's bytecode: changes of a small class, known kills and a survivor, hangs, crashes, resumption."""
 
 import json
+import re
 from functools import partial
 
 import msgspec
 import pytest
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.bytecode import asm_jars
+from conformance.implementations.jvm.bytecode import asm_jars, kafkas_classes
 from conformance.implementations.jvm.driver import compile_java, compiled_classes, driver_class
 from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
+from conformance.kafka import class_path
+from conformance.operations import Operation
+from conformance.operations.trace import Trace
+from conformance.studies.mutants import recording as recording_module
 from conformance.studies.mutants.engine import Recording
 from conformance.studies.mutants.kafka_tests import open_tests, survey
 from conformance.studies.mutants.page import page
+from conformance.studies.mutants.recording import record
 from conformance.studies.mutants.replays import CRASHED, Replayer, Subject, Unloadable, replay_all
 from conformance.studies.mutants.sites import Layer, drawn
 from conformance.studies.mutants.sources import Sources, installed
@@ -277,6 +283,40 @@ def test_every_reason_covers_a_site(layer):
     assert score_of(verdicts).excused < len(verdicts) / 4
 
 
+def called_methods(data):
+    """Return class and method of each call in a class file, from its constant pool; other methods may be in it, too."""
+    pool, at, number = {}, 10, 1
+    sizes = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
+    while number < int.from_bytes(data[8:10], "big"):
+        tag, size = data[at], sizes.get(data[at], 0)
+        if tag == 1:
+            size = 2 + int.from_bytes(data[at + 1 : at + 3], "big")
+        pool[number] = tag, data[at + 1 : at + 1 + size]
+        at, number = at + 1 + size, number + (2 if tag in (5, 6) else 1)
+
+    def text(number):
+        return pool[number][1][2:].decode("utf-8", "replace")
+
+    for tag, numbers in pool.values():
+        if tag in (10, 11):
+            owner, named = int.from_bytes(numbers[:2], "big"), int.from_bytes(numbers[2:], "big")
+            name = text(int.from_bytes(pool[named][1][:2], "big"))
+            yield text(int.from_bytes(pool[owner][1], "big")).rpartition("/")[2], name
+
+
+@pytest.mark.thorough
+def test_no_class_of_kafka_calls_what_the_reasons_say_nobody_calls():
+    uncalled = [each.site.removesuffix("(*") for each in load_reasons() if each.why == "no class of Kafka calls it"]
+    wanted = {tuple(name.split(".")) for name in uncalled}
+    called, others = set(), set()
+    for _, data in kafkas_classes(class_path(RELEASE, "broker"), re.compile(r".*\.class")):
+        for each in called_methods(data):
+            (called if each in wanted else others).add(each)
+    assert len(wanted) > 15
+    assert not called
+    assert ("LogSegment", "hasOverflow") in others
+
+
 def test_a_file_of_verdicts_is_continued_where_it_was_cut_off(tmp_path):
     path, verdict = tmp_path / "verdicts.ndjson", Verdict("A.b() call", "call", "no c", 1, "survived", 1, 0.1)
     with VerdictFile(path, HEADER) as file:
@@ -314,3 +354,13 @@ def test_a_command_continues_with_the_mutants_that_have_no_verdict(conformance, 
     page = (tmp_path / "page.md").read_text()
     assert page.startswith(f"# Mutants of Kafka {RELEASE}\n")
     assert "## Could not run" in page
+
+
+@pytest.mark.thorough
+def test_an_example_with_files_that_are_too_large_is_no_example_that_conforms(monkeypatch):
+    large = Trace("offset", RELEASE, (Operation("open", ("offset", "00000000000000000000.index", 0, 10 << 20, True)),))
+    monkeypatch.setattr(recording_module, "load_regression_traces", lambda _: [large])
+    recorded, *others = record("offset", "jvm", RELEASE, 1, 0)
+    assert recorded.name == large.id
+    assert recorded.differs
+    assert not any(each.differs for each in others)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from kafka_builds import build_at, patched
 from machine_runs import no_divergence, observe, run_machine
 from thorough_params import thorough_except, thorough_param
 
 from conformance.clauses.machines import driven_releases
-from conformance.implementations.jvm.tiered import JvmTiered
+from conformance.errors import NotDrivenError
+from conformance.implementations.jvm.tiered import JvmTiered, storage_of
+from conformance.kafka.builds import open_build
 from conformance.kafka.lock_file import published_release
 from conformance.kafka.releases import RELEASES as LOCKED
 from conformance.lockstep import DivergenceError
+from conformance.machines import MACHINES
 from conformance.machines.tiered import TieredLockstep, TieredMachine
 from conformance.operations import Operation
 from conformance.runs.replay import load_regression_traces, replay_operations
 from conformance.scratch import scratch_directory
+from conformance.studies.mutants.replays import MutantClasses, Subject
 
 pytestmark = pytest.mark.jvm
 
@@ -51,6 +56,27 @@ def test_offsets_across_tiers(releases, scratch):
     )
     offsets = [None if answer is None else answer[1] for answer in listed.outcome.value]
     assert offsets == [8, 1, 7, 6, 5, 6, 1, 1, 3, 4, 7, None]
+
+
+@pytest.mark.thorough
+def test_tiers_of_a_build_whose_classes_each_mutant_loads_again(scratch, tmp_path):
+    """The storage comes from the nearest published release; each mutant loads its classes again."""
+    build = open_build(str(build_at(tmp_path / "build", "4.3.1")))
+    subject = Subject("4.3.1", build)
+    jars = subject.jars()
+    loaders = [MutantClasses(jars, further=storage_of("4.3.1", jars)).loader({}), None]
+    lockstep = TieredLockstep([JvmTiered("4.3.1", build=build, loader=loader) for loader in loaders], scratch)
+    *_, state = observe(lockstep, OPENED, appended(1000), appended(1001), appended(1002), *COPIED)
+    assert [(each.start_offset, each.end_offset) for each in state.state.remote] == [(0, 1)]
+
+
+@pytest.mark.thorough
+def test_a_build_that_does_not_fit_the_storage_is_not_driven(tmp_path):
+    interface = "org/apache/kafka/server/log/remote/storage/RemoteStorageManager.class"
+    at = build_at(tmp_path, "4.3.1", named=lambda name: name.replace("zstd-jni", "zstd-jni-own"))  # compiled for itself
+    patched(at, "kafka-storage-api", {interface: None})
+    with pytest.raises(NotDrivenError, match="does not fit LocalTieredStorage"):
+        MACHINES["tiered"].subject(f"jvm:{at}", "4.3.1")
 
 
 OTHERS = [thorough_param(each, marks_too=pytest.mark.in_turn(6)) for each in RELEASES if each not in {"4.3.1", "4.4.0"}]

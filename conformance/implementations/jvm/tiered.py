@@ -1,22 +1,26 @@
-"""Kafka's own log and ``RemoteLogManager`` of one release, over ``LocalTieredStorage`` of its published test jar."""
+"""Kafka's own log and ``RemoteLogManager`` of one release or build, over ``LocalTieredStorage``.
+
+The storage is in a published test jar. A build has no such jar, and uses the one of the nearest release.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.errors import NotDrivenError
+from conformance.errors import FetchError, NotDrivenError, ToolError
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.driver import compiled_against
 from conformance.implementations.jvm.log import LOG_KIND_OF, of_settings
 from conformance.implementations.jvm.step_batch import Requests, performed
-from conformance.implementations.jvm.virtual_machine import class_loader
+from conformance.implementations.jvm.virtual_machine import build_loader, class_loader
 from conformance.kafka.jar_fetch import class_path, moved_classes, storage_jar
 from conformance.operations import Outcome
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.operations.tiered import TIERED_ERROR_KINDS, TIERED_OPS, TieredObservation, TieredState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.kafka.builds import Build
@@ -25,20 +29,43 @@ if TYPE_CHECKING:
 _OPERATIONS: Final = performed(TIERED_OPS)
 
 
+def storage_of(release: str, jars: Sequence[Path]) -> tuple[Path, ...]:
+    """Return what the machine needs in addition to the jars of a log: further jars, and a directory with our classes.
+
+    Raises:
+        ToolError: A jar cannot be fetched, or the classes do not fit.
+    """
+    further = storage_jar(release), *moved_classes(release)
+    return *further, compiled_against([*jars, *further])
+
+
 def tiered_jars(release: str) -> list[Path]:
-    """Return the class path of a release's log and ``LocalTieredStorage``.
+    """Return the class path of a release's log, of its remote storage, and of our metadata manager.
 
     Raises:
         ToolError: A jar cannot be fetched.
     """
-    return [*class_path(release, "log"), storage_jar(release), *moved_classes(release)]
+    jars = class_path(release, "log")
+    return [*jars, *storage_of(release, jars)]
 
 
 @cache
 def _loader(release: str) -> Any:
-    """Return the class loader of a release, of its remote storage, and of our metadata manager."""
-    jars = tiered_jars(release)
-    return class_loader([*jars, compiled_against(jars)])
+    return class_loader(tiered_jars(release))
+
+
+def _loader_of_build(build: Build) -> Any:
+    """Return the class loader of a build, with the remote storage of the nearest published release.
+
+    Raises:
+        NotDrivenError: The build lacks a class or member.
+    """
+    try:
+        return build_loader(build, storage_of(build.release, build.jars_without_logging))
+    except FetchError:
+        raise
+    except ToolError as error:
+        raise NotDrivenError(f"the build {build.text} does not fit LocalTieredStorage: {error}") from None
 
 
 class JvmTiered(JvmClasses[TieredObservation]):
@@ -47,10 +74,8 @@ class JvmTiered(JvmClasses[TieredObservation]):
     Args:
         release: A release from 3.6.0 on.
         progress: A callback that is called while jars are downloaded.
-        build: None.
-
-    Raises:
-        NotDrivenError: There is a build.
+        build: The build whose classes are used instead.
+        loader: The loader of the classes; None for the shared one.
     """
 
     driver_name = "TieredDriver"
@@ -64,10 +89,12 @@ class JvmTiered(JvmClasses[TieredObservation]):
     ignores_texts = True
     encode_step = Requests(_OPERATIONS, of_settings)
 
-    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
-        if build is not None:
-            raise NotDrivenError("the tiered machine does not support jvm:DIR: a build has no LocalTieredStorage")
-        super().__init__(release, progress, loader=_loader(release))
+    def __init__(
+        self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
+    ) -> None:
+        if loader is None:
+            loader = _loader(release) if build is None else _loader_of_build(build)
+        super().__init__(release, progress, build, loader)
 
     def begin(self, directory: Path) -> None:
         """Begin an example; see the protocol."""

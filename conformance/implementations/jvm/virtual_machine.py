@@ -18,7 +18,7 @@ from conformance.kafka.jar_fetch import class_path
 from kidx.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from conformance.kafka.builds import Build
@@ -137,8 +137,12 @@ def release_loader(release: str, group: Group = "index", progress: Progress | No
     return _LOADERS[release, group]
 
 
-def build_loader(build: Build) -> Any:
+def build_loader(build: Build, further: Sequence[Path] = ()) -> Any:
     """Return the shared class loader of a build's jars; it is renewed after a change of a jar.
+
+    Args:
+        build: The build.
+        further: Other jars and directories, at the end of the class path.
 
     Raises:
         ToolError: As :func:`start_jvm`; or the classes need a newer Java.
@@ -150,6 +154,7 @@ def build_loader(build: Build) -> Any:
             f"the build {build.text} is compiled for Java {build.class_version - _JAVA_0}, and this is Java "
             f"{newest - _JAVA_0}: set KIDX_JAVA_HOME to a newer one"
         )
-    if build.stamp not in _BUILD_LOADERS:
-        _BUILD_LOADERS[build.stamp] = class_loader(build.jars_without_logging)
-    return _BUILD_LOADERS[build.stamp]
+    key = *build.stamp, *further
+    if key not in _BUILD_LOADERS:
+        _BUILD_LOADERS[key] = class_loader([*build.jars_without_logging, *further])
+    return _BUILD_LOADERS[key]

@@ -86,6 +86,7 @@ class ReferenceLog(SharedReference):
             "append_as_follower": self._append_as_follower,
             "verify_transaction": self._verify_transaction,
             "append_verified": self._append_verified,
+            "late_transactions": self._late_transactions,
             "list_offsets": self._list_offsets,
             "read_log": self._read,
             "fetch": self._fetch,
@@ -189,6 +190,10 @@ class ReferenceLog(SharedReference):
         own = reported(result, newest)
         self._answers = {each.release: Outcome(None, its) for each in others if (its := reported(result, each)) != own}
         return own
+
+    def _late_transactions(self, times: list[int]) -> int:
+        log = self._opened
+        return sum(log.has_late_transaction(time, log.config.producer_id_expiration_ms) for time in times)
 
     def _list_offsets(self, targets: list[int]) -> tuple[Any, ...]:
         log, dialect = self._opened, self.dialect

@@ -86,6 +86,16 @@ plant(
     Row("LG-104", "high-watermark-remains-in-the-old-segment",
         "The high watermark keeps its place in the old segment when a follower has the same offset in the new one.",
         "raise_high_watermark", "before.offset < watermark.offset or is_newer", "before.offset < watermark.offset"),
+    # -- flushing --
+    Row("LG-107", "appends-flush-one-record-later", "An append flushes when flush.messages records are exceeded.",
+        "_append", "self.end_offset - flushed >= self.config.flush_messages",
+        "self.end_offset - flushed > self.config.flush_messages"),
+    # -- late transactions --
+    Row("LG-106", "ended-transactions-are-late", "A transaction that has ended is reported as late.",
+        "has_late_transaction", "self.producers.oldest_transaction_timestamp",
+        "max((self.producers.last_timestamp(e) for e in self.producers.producers.values()), default=-1)"),
+    Row("LG-106", "longest-transaction-is-late", "A transaction is late when exactly the longest time has passed.",
+        "has_late_transaction", "now - last > longest_ms + LATE_MS", "now - last >= longest_ms + LATE_MS"),
     # -- results of appends --
     Row("LG-98", "result-ends-one-offset-later", "The last offset of an append is one too large.",
         "append_as_leader.append_result", "info.largest_offset", "info.largest_offset + 1"),

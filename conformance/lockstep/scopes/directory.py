@@ -100,6 +100,7 @@ COMPARED: Final = (
     "leader-epoch-checkpoint",
     ".cleaned",
     ".swap",
+    ".deleted",
     PARTITION_METADATA,
 )
 """The ends of the names of files that are compared."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.report import markdown_escape
+from conformance.studies.mutants.recording import drawn_of
 from conformance.studies.mutants.verdicts import Header, Score, Verdict, reason_of, score_of, scores_by
 
 
@@ -84,8 +85,8 @@ def _introduction(header: Header) -> list[str]:
     return [
         "A mutant is Kafka's log layer with one changed instruction. It is killed by the first recorded example in",
         "which a reply, a state or a file differs, or that hangs or crashes Java. The examples are the regression",
-        f"traces of the machines ({', '.join(header.machines)}) and {header.examples} drawn examples of each,",
-        f"seed {header.seed}.",
+        f"traces of the machines ({', '.join(header.machines)}) and {header.examples} drawn examples of each",
+        f"(tiered: {drawn_of('tiered', header.examples)}), seed {header.seed}.",
     ]
 
 

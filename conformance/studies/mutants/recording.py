@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.step_batch import Language, StepBatch
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 _INT: Final = struct.Struct(">i").pack
+_SHARE: Final = {"tiered": 0.25}
+"""Share of the drawn examples of a machine whose steps take much longer."""
 
 
 @dataclass
@@ -39,7 +42,8 @@ class Example:
         batches: number of steps and bytes of each batch.
         operations: names of the steps; the harness itself executes some.
         is_drawn: True for a drawn example.
-        differs: True if the unchanged classes differ somewhere from the reference, in a way that a run tolerates.
+        differs: True if the unchanged classes differ somewhere from the reference, in a way that a run tolerates, or if
+            a result is too large to be recorded.
     """
 
     machine: str
@@ -56,11 +60,17 @@ class Example:
 
 
 class _NamedBatch(StepBatch):
-    """Batch of steps that also keeps their names."""
+    """Batch of steps that also keeps their names.
+
+    Attributes:
+        names: names of the steps.
+        is_complete: False if a step has no expected result.
+    """
 
     def __init__(self, rule_sets: int, language: Language) -> None:
         super().__init__(rule_sets, language)
         self.names: list[str] = []
+        self.is_complete = True
 
     def perform(self, operation: Operation, *rest: Any) -> None:
         """Add an operation with its expected results."""
@@ -77,9 +87,25 @@ class _NamedBatch(StepBatch):
         self.names.append("the harness lists the files")
         super().compare_listings(listings)
 
+    def _match_no_reply(self, number: int) -> None:
+        self.is_complete = False
+        super()._match_no_reply(number)
+
+
+def drawn_of(machine: str, examples: int) -> int:
+    """Return the number of a machine's drawn examples, if a machine whose steps are fast has ``examples``."""
+    return ceil(examples * _SHARE.get(machine, 1))
+
 
 def record(machine: str, implementation: str, release: str, examples: int, seed: int) -> list[Example]:
     """Return the regression traces and drawn examples of a machine.
+
+    Args:
+        machine: the machine.
+        implementation: ``jvm``, or ``jvm:DIR`` of a build.
+        release: the release whose dialect the classes have.
+        examples: number of drawn examples; see :func:`drawn_of`.
+        seed: seed of the drawn examples.
 
     Raises:
         NotDrivenError: the machine cannot test the implementation.
@@ -96,6 +122,7 @@ def record(machine: str, implementation: str, release: str, examples: int, seed:
         def keep(script: Any, *, alone: bool) -> None:
             current[0].batches.append((script.steps, bytes(script)))
             current[0].operations += script.names
+            current[0].differs |= not script.is_complete
             start(script, alone=alone)
 
         group.script = lambda: _NamedBatch(rule_sets, language)  # type: ignore[method-assign]
@@ -125,8 +152,9 @@ def record(machine: str, implementation: str, release: str, examples: int, seed:
                 replay_operations(lockstep, trace.operations)
                 found[-1].name, found[-1].is_drawn = trace.id, False
         bound = MACHINES[machine].bind(lockstep)
-        settings = PROFILES["ci"].settings(examples)
-        for chunk in chunks_of(machine, examples, seed):
+        number = drawn_of(machine, examples)
+        settings = PROFILES["ci"].settings(number)
+        for chunk in chunks_of(machine, number, seed):
             run_chunk(bound, settings, chunk.seed, chunk.examples)
     return [each for each in found if each.batches]
 

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
+from conformance.clauses.machines import why_not_driven
 from conformance.errors import ToolError
 from conformance.implementations.forms import directory_of
 from conformance.implementations.jvm.bytecode import jars_of
@@ -25,6 +26,7 @@ from conformance.implementations.jvm.driver import driver_class
 from conformance.implementations.jvm.index import JvmIndex
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.jvm.tiered import JvmTiered, storage_of
 from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
 from conformance.kafka.builds import open_build
 from kidx.workers import begin_worker, start_quietly
@@ -42,6 +44,7 @@ DRIVEN: Final[Mapping[str, type[JvmClasses[Any]]]] = {
     "cache": JvmCache,
     "log": JvmLog,
     "cleaned": JvmLog,
+    "tiered": JvmTiered,
 }
 """Class that drives Kafka's classes, for each machine; those whose examples are fast come first."""
 PATIENCE: Final = 15.0
@@ -60,6 +63,11 @@ class Subject(NamedTuple):
 
     release: str
     build: Build | None
+
+    @property
+    def has_tiers(self) -> bool:
+        """True if the tiered machine can drive the classes."""
+        return not why_not_driven("tiered", self.release)
 
     def jars(self, progress: Progress | None = None) -> list[Path]:
         """Return the class path; ``progress`` is called while jars are fetched.
@@ -129,17 +137,18 @@ class MutantClasses:
     Args:
         jars: class path; Kafka's own jars are loaded for each mutant.
         libraries: further jars and directories for all mutants.
+        further: other jars and directories that are loaded for each mutant.
 
     Attributes:
         others: loader of what the mutants share.
     """
 
-    def __init__(self, jars: Sequence[Path], libraries: Sequence[Path] = ()) -> None:
+    def __init__(self, jars: Sequence[Path], libraries: Sequence[Path] = (), further: Sequence[Path] = ()) -> None:
         jpype = start_jvm()
         self._strings = jpype.JArray(jpype.JString)
         self._arrays = jpype.JArray(jpype.JArray(jpype.JByte))
         own = [jar for jar in jars if jar.name.startswith("kafka")]
-        self._jars = driver_class("MutantLoader$Jars")(self._strings([str(jar) for jar in own]))
+        self._jars = driver_class("MutantLoader$Jars")(self._strings([str(jar) for jar in (*own, *further)]))
         self.others = class_loader([*libraries, *(jar for jar in jars if jar not in own)])
 
     def loader(self, changed: Mapping[str, bytes]) -> Any:
@@ -161,7 +170,8 @@ class Replayer:
         self._subject, self._scratch = subject, scratch
         jpype = start_jvm()
         self._ints = jpype.JArray(jpype.JInt)
-        self._classes = MutantClasses(subject.jars())
+        jars = subject.jars()
+        self._classes = MutantClasses(jars, further=storage_of(subject.release, jars) if subject.has_tiers else ())
         self._replays = driver_class("Replays")(str(recording))
 
     def executing(self) -> int:

@@ -273,6 +273,15 @@ final class LogAdapter {
         return segmentBase.readLong(segment);
     }
 
+    /** Returns at how many of these times the oldest transaction has been open for too long; 0 before 3.2. */
+    long lateTransactions(long[] times) throws Throwable {
+        Method isLate = Members.methodOrNull(type, "hasLateTransaction", 1);
+        long late = 0;
+        for (long time : times)
+            late += isLate != null && (Boolean) Members.call(isLate, log, time) ? 1 : 0;
+        return late;
+    }
+
     void expireProducers(long nowMs) throws Throwable {
         producers.expire(log, nowMs);
     }
@@ -346,11 +355,7 @@ final class LogAdapter {
     byte[] read(long offset) throws Throwable {
         Object records = LogFetch.records(fetch(offset, 1, "LOG_END", true));
         int size = ((Number) Members.call(records.getClass().getMethod("sizeInBytes"), records)).intValue();
-        ByteBuffer bytes = ByteBuffer.allocate(size);
-        Method readInto = Members.methodOrNull(records.getClass(), "readInto", 2);
-        if (readInto != null)
-            Members.call(readInto, records, bytes, 0);
-        return bytes.array();
+        return size == 0 ? new byte[0] : LogFetch.sent(records, size);
     }
 
     /** Returns what a fetch returns (FetchDataInfo); isolation: LOG_END, HIGH_WATERMARK or TXN_COMMITTED. */

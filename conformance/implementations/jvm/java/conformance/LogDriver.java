@@ -10,7 +10,7 @@ import java.util.zip.CRC32C;
 public final class LogDriver extends ReplyingDriver {
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
-            ".swap", "partition.metadata");
+            ".swap", ".deleted", "partition.metadata");
 
     /** The names of a log's directory, as in conformance/operations/log.py. */
     private static final List<String> DIRECTORIES =
@@ -145,6 +145,7 @@ public final class LogDriver extends ReplyingDriver {
                 case "fail_log" -> adapter.fail();
                 case "assign_topic_id" -> adapter.assignTopicId(a);
                 case "topic_id" -> adapter.topicId(reply);
+                case "late_transactions" -> reply.add(adapter.lateTransactions(arguments));
                 case "expire_producers" -> adapter.expireProducers(environment.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }

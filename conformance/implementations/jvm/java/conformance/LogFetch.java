@@ -1,6 +1,10 @@
 package conformance;
 
+import java.io.ByteArrayOutputStream;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.util.List;
 
 /** Fetches of a log with the places of offsets in files: FetchDataInfo, LogOffsetMetadata and LogOffsetSnapshot. */
@@ -53,8 +57,9 @@ final class LogFetch {
         Method onOlderSegment = Members.method(limit.getClass(), "onOlderSegment", 1);
         boolean isOlder = (Boolean) Members.call(onOlderSegment, limit, start);
         boolean isNewer = (Boolean) Members.call(onOlderSegment, start, limit);
-        long bytes = isOlder || isNewer ? -1
-            : ((Number) Members.call(Members.method(limit.getClass(), "positionDiff", 1), limit, start)).longValue();
+        boolean isSame = (Boolean) Members.call(Members.method(limit.getClass(), "onSameSegment", 1), limit, start);
+        Method difference = Members.method(limit.getClass(), "positionDiff", 1);
+        long bytes = isSame ? ((Number) Members.call(difference, limit, start)).longValue() : -1;
         addPlace(limit, reply);
         reply.add(isOlder ? 1 : 0);
         reply.add(isNewer ? 1 : 0);
@@ -80,6 +85,38 @@ final class LogFetch {
     /** Returns the records in the result of a fetch. */
     static Object records(Object data) throws Throwable {
         return new Members.Reader(data.getClass(), "records").read(data);
+    }
+
+    /** Returns the bytes that a broker sends of records: first one half of them, then all others. */
+    static byte[] sent(Object records, int size) throws Throwable {
+        Method writeTo = Members.longestOrNull(records.getClass(), "writeTo");
+        Class<?>[] parameters = writeTo.getParameterTypes();
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        Object channel = Proxy.newProxyInstance(parameters[0].getClassLoader() == null
+            ? LogFetch.class.getClassLoader() : parameters[0].getClassLoader(), new Class<?>[] {parameters[0]},
+            (proxy, method, arguments) -> switch (method.getName()) {
+                case "transferFrom" -> {
+                    ByteBuffer read = ByteBuffer.allocate((int) (long) (Long) arguments[2]);
+                    ((FileChannel) arguments[0]).read(read, (Long) arguments[1]);
+                    yield (long) add(read.flip(), bytes);
+                }
+                case "write" -> add((ByteBuffer) arguments[0], bytes);
+                case "isOpen" -> true;
+                default -> throw new UnsupportedOperationException(method.getName());
+            });
+        boolean limitsItself = parameters[1] == int.class;  // older releases may send what follows the records
+        for (int[] part : new int[][] {{0, size / 2}, {size / 2, limitsItself ? Integer.MAX_VALUE : size - size / 2}}) {
+            Object from = limitsItself ? (Object) part[0] : (Object) (long) part[0];
+            Members.call(writeTo, records, channel, from, part[1]);
+        }
+        return bytes.toByteArray();
+    }
+
+    private static int add(ByteBuffer from, ByteArrayOutputStream to) {
+        byte[] read = new byte[from.remaining()];
+        from.get(read);
+        to.writeBytes(read);
+        return read.length;
     }
 
     private static Object metadata(Object data) throws Throwable {

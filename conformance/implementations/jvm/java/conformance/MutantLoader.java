@@ -2,21 +2,23 @@ package conformance;
 
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.net.MalformedURLException;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.file.FileSystems;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.jar.JarFile;
+import java.util.stream.Stream;
 
 /** Loader of Kafka's own classes, some of them changed. All mutants share the third-party classes of its parent. */
 public final class MutantLoader extends ClassLoader {
-    /** Kafka's own jars, whose class files are read once. */
+    /** Kafka's own jars, and directories of further classes; each class file is read once. */
     public static final class Jars {
-        private final Map<String, JarFile> places = new HashMap<>();
+        private final Map<String, Path> places = new HashMap<>();
         private final Map<String, byte[]> read = new ConcurrentHashMap<>();
         private final URLClassLoader resources;
 
@@ -24,9 +26,13 @@ public final class MutantLoader extends ClassLoader {
             URL[] urls = new URL[paths.length];
             for (int i = 0; i < paths.length; i++) {
                 urls[i] = url(paths[i]);
-                JarFile jar = new JarFile(paths[i]);
-                jar.stream().filter(entry -> entry.getName().endsWith(".class"))
-                    .forEach(entry -> places.putIfAbsent(entry.getName(), jar));
+                Path path = Path.of(paths[i]);
+                Path root = Files.isDirectory(path)
+                    ? path : FileSystems.newFileSystem(path, (ClassLoader) null).getPath("/");
+                try (Stream<Path> files = Files.walk(root)) {
+                    files.filter(file -> file.toString().endsWith(".class"))
+                        .forEach(file -> places.putIfAbsent(root.relativize(file).toString(), file));
+                }
             }
             resources = new URLClassLoader(urls, null);
         }
@@ -36,13 +42,13 @@ public final class MutantLoader extends ClassLoader {
         }
 
         private byte[] get(String file) {
-            JarFile jar = places.get(file);
-            return jar == null ? null : read.computeIfAbsent(file, name -> read(jar, name));
+            Path place = places.get(file);
+            return place == null ? null : read.computeIfAbsent(file, name -> read(place));
         }
 
-        private static byte[] read(JarFile jar, String name) {
-            try (InputStream bytes = jar.getInputStream(jar.getEntry(name))) {
-                return bytes.readAllBytes();
+        private static byte[] read(Path file) {
+            try {
+                return Files.readAllBytes(file);
             } catch (IOException unreadable) {
                 throw new UncheckedIOException(unreadable);
             }

@@ -8,7 +8,7 @@ import java.util.Map;
 /** Executes the operations of the tiered machine on one release's own log and RemoteLogManager. */
 public final class TieredDriver extends ReplyingDriver {
     private static final List<String> COMPARED =
-        List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint");
+        List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".deleted");
 
     private final LogEnvironment environment;
     private TieredAdapter adapter;
