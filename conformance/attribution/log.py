@@ -33,7 +33,7 @@ from conformance.oracle import ConsumerBatch, ConsumerRecord, batches_of, record
 from kidx.dialect import DIALECTS
 from kidx.discovery import INDEX_SUFFIXES, LOG, PARTITION_METADATA
 from kidx.errors import KidxError
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.attribution.rules import Row
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 
 if TYPE_CHECKING:
     from conformance.attribution.tracked_state import Step, TrackedIndex

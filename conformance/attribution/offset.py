@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from conformance.attribution.mapped import AFTER_A_FAILED_SHRINK, grew, has_cold_section, lookups, rows
 from conformance.attribution.rules import Row
-from kidx.java_numbers import INT_MAX, to_int
+from kidx.java_values import INT_MAX, to_int
 
 if TYPE_CHECKING:
     from conformance.attribution.tracked_state import Step

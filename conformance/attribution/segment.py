@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.attribution.rules import ANY, Condition, Row, Rules
 from kidx.errors import KidxError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.records import Codec, iter_batches
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from conformance.attribution.mapped import grew, rows
 from conformance.attribution.rules import Row
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 
 if TYPE_CHECKING:
     from conformance.attribution.tracked_state import Step

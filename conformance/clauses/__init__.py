@@ -10,7 +10,7 @@ There is one file per chapter, ``<chapter>.toml``: its section of the behaviour,
     title = "Trimming an unmapped index does nothing"
     statement = "Trimming an unmapped index MUST return without …"
     level = "MUST"                    # or API or OBSERVED: then with a reason, and the facets that it excuses
-    releases = "3.9.2, 4.0.1.."       # or "where close_trims": see kidx.dialect.release_range, behaviour_range
+    releases = "3.9.2, 4.0.1.."       # or "where close_trims": see kidx.dialect.release_range, release_ranges
     promise = "files: …"              # of a MUST or API: its source, or the part of Kafka that depends on it
     promises = ["kind"]               # of a MUST that guarantees the kind of an error, too, or the "length" of a file
     source = "AbstractIndex.java: trimToValidSize"
@@ -48,7 +48,7 @@ from importlib.resources import files
 from string import ascii_lowercase
 from typing import Any, Final, Literal
 
-from conformance.clauses.behaviour_range import parse_range
+from conformance.clauses.release_ranges import parse_range
 from conformance.errors import ToolError
 from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError
 

@@ -26,7 +26,7 @@ from conformance.kafka.progress import show_progress
 from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
-    from conformance.experiments.cluster.run import ClusterResult
+    from conformance.experiments.cluster import ClusterResult
 
 
 def cluster_command(
@@ -47,7 +47,7 @@ def cluster_command(
 
     Example: `conformance cluster --kafka 3.9.0 --kafka 4.3.1`
     """
-    from conformance.experiments.cluster.run import run_cluster  # noqa: PLC0415 -- numpy is not for --help
+    from conformance.experiments.cluster import run_cluster  # noqa: PLC0415 -- numpy is not for --help
 
     results: list[ClusterResult] = []
     for release in resolve_releases(kafka):

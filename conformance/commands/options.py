@@ -23,8 +23,7 @@ from conformance.kafka.lock_file import published_release
 from conformance.kafka.releases import RELEASES, newest
 from conformance.operations.operation import operations_of
 from conformance.report.console import sanitizing
-from conformance.runs.profiles import PROFILES
-from conformance.runs.seeds import SeedRequest, parse_seed
+from conformance.runs.profiles import PROFILES, SeedRequest, parse_seed
 from conformance.verdict import ALLOW_INCOMPLETE
 from kidx.dialect import DIALECTS, PUBLISHED, version_of
 from kidx.printable import printable_lines

@@ -59,9 +59,8 @@ from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process
 from conformance.report.stream import CombinedSink, NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.completeness import compared_in
-from conformance.runs.profiles import PROFILES
+from conformance.runs.profiles import PROFILES, resolve_seed
 from conformance.runs.runner import Plan, run
-from conformance.runs.seeds import resolve_seed
 from conformance.runs.shrinking import SHRINK_SECONDS
 from conformance.scratch import state_directory
 from kidx.printable import printable

@@ -83,9 +83,9 @@ def site_command(
 
 def _specification(machine: list[str] | None, traces: list[Path] | None, streams: list[Stream]) -> dict[str, str]:
     """Return the pages of the specification by file name."""
-    from conformance.experiments.specification.chapters import chapter_pages  # noqa: PLC0415 -- imports every mutant
-    from conformance.experiments.specification.shown import (  # noqa: PLC0415
+    from conformance.experiments.specification import (  # noqa: PLC0415
         changes_page,
+        chapter_pages,
         formats_page,
         smallest_traces,
     )
@@ -104,25 +104,24 @@ def _specification(machine: list[str] | None, traces: list[Path] | None, streams
 
 def _results(directory: Path, history: Path, streams: list[Stream]) -> dict[Path, str]:
     """Return the pages of the results and the new history by path."""
-    from conformance.experiments.results import history as past  # noqa: PLC0415 -- imports jinja2, which takes time
-    from conformance.experiments.results.pages import badges, baseline_page, results_page  # noqa: PLC0415
+    from conformance.experiments import results  # noqa: PLC0415 -- imports jinja2, which takes time
     from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415
     from conformance.report.html import drop_page  # noqa: PLC0415
     from conformance.report.scoreboard.pages import html  # noqa: PLC0415
 
     board = board_of([Source("", streams)])
-    editions = past.load_history(history)
-    shown = past.Edition.of_board(board) if streams else editions[-1] if editions else None
+    editions = results.load_history(history)
+    shown = results.Edition.of_board(board) if streams else editions[-1] if editions else None
     if shown is not None:
-        editions = past.with_edition(editions, shown)
-    changes = past.changes_of(shown, editions) if shown else []
+        editions = results.with_edition(editions, shown)
+    changes = results.changes_of(shown, editions) if shown else []
     place = directory / "results"
     texts = {
-        directory / "results.md": results_page(shown, changes, editions),
-        directory / "wire_baseline.md": baseline_page(),
+        directory / "results.md": results.results_page(shown, changes, editions),
+        directory / "wire_baseline.md": results.baseline_page(),
         place / "scoreboard.html": html(board),
         place / "drop.html": drop_page(),
-        **{place / path: badge for path, badge in badges(shown.rows if shown else ()).items()},
+        **{place / path: badge for path, badge in results.badges(shown.rows if shown else ()).items()},
     }
-    kept = past.text_of(editions)
+    kept = results.text_of(editions)
     return texts | ({history: kept} if streams else {}) | {place / _HISTORY: kept}

@@ -41,7 +41,7 @@ def run_campaign(
             campaign.
     """
     try:
-        from conformance.experiments.campaign.run import document, run_on_spark  # noqa: PLC0415 -- part of an extra
+        from conformance.experiments.campaign import document, run_on_spark  # noqa: PLC0415 -- part of an extra
         from kidx.spark.starting import session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("--engine spark requires pyspark; install with pip install 'kidx[spark]'") from error

@@ -11,7 +11,7 @@ from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
 from conformance.operations.log import EXPIRATION, LogState
 from conformance.operations.log_capabilities import settings_for
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.producers import EXPIRATION_MS, LATE_MS
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from conformance.strategies import log as strategies
 from conformance.strategies.leader import Sent, recompressible, recompressible_topic, sent
 from conformance.strategies.log import Damage, cut_anchors, metadata_damages, near
 from conformance.strategies.producers import Write, id_ranges, markers, writes
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 
 _SHORT: int = 1 << 15  # above the largest producer epoch
 _CALL: int = 4

@@ -10,7 +10,7 @@ from conformance.operations import Operation
 from conformance.strategies import index as strategies
 from conformance.strategies.index import Start
 from conformance.strategies.index_probe import AnchoredNumber
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 
 _HOUSEKEEPING = ("sanity_check", "flush", "trim", "truncate", "reset", "reset")
 """Operations without arguments. ``reset`` is drawn twice as often, because it covers three clauses (AI-15, AI-44)."""

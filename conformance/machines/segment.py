@@ -17,7 +17,7 @@ from conformance.strategies.batches import BatchPlan, RecordDamage, calls, plain
 from conformance.strategies.draws import Draw
 from conformance.strategies.index import NEAR, damages
 from kidx.errors import KidxError
-from kidx.java_numbers import INT_MAX, LONG_MAX, to_int, to_long
+from kidx.java_values import INT_MAX, LONG_MAX, to_int, to_long
 from kidx.records import iter_batches
 from kidx.segment import AppendInfo, follower_append_info, leader_append_info
 

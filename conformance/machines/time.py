@@ -11,7 +11,7 @@ from conformance.operations import Operation
 from conformance.strategies import index as strategies
 from conformance.strategies.index import Start
 from conformance.strategies.index_probe import AnchoredNumber
-from kidx.java_numbers import LONG_MAX, LONG_MIN, to_long
+from kidx.java_values import LONG_MAX, LONG_MIN, to_long
 from kidx.layout import TIME_INDEX
 
 _LAST = AnchoredNumber("last", 0)

@@ -9,7 +9,7 @@ from conformance.machines.index import IndexMachine, calls_on_closed, closings, 
 from conformance.operations import Operation
 from conformance.strategies import index as strategies
 from conformance.strategies.index_probe import AnchoredNumber
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 
 _LAST = AnchoredNumber("last", 0)  # the last record, by its last offset
 _DISTANCES = st.sampled_from((1, 1, 2, 5, 0, 100, LONG_MAX // 2))

@@ -11,7 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Final
 
 from conformance.operations.index import FILE_OPERATIONS, INDEX_OPS
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_values import INT_MAX, LONG_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 MANY: Final = 1 << 20
 """The maximum number of appends in one bulk operation, and of bytes in one corruption; machines use a thousandth."""

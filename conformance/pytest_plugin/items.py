@@ -30,8 +30,7 @@ from conformance.implementations.spec import parse_spec
 from conformance.report.divergence import contradicted_first, format_divergence
 from conformance.report.stream import NAME, NdjsonWriter, read_stream
 from conformance.runs.completeness import compared_in
-from conformance.runs.profiles import PROFILES
-from conformance.runs.seeds import parse_seed
+from conformance.runs.profiles import PROFILES, parse_seed
 from conformance.scratch import state_directory
 from conformance.verdict import VERDICT_LABELS
 from kidx.printable import counted

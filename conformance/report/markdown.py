@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.report.combined import VERDICTS_BY_SEVERITY
 from conformance.report.divergence import format_divergence
 from conformance.report.markdown_escape import code, html, table, text
-from conformance.runs.seeds import format_seed
+from conformance.runs.profiles import format_seed
 from conformance.verdict import VERDICT_LABELS
 
 if TYPE_CHECKING:

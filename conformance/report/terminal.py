@@ -13,7 +13,7 @@ from conformance.report.divergence import format_divergence
 from conformance.report.remarks import describe_failures, in_few_words, tolerated
 from conformance.runs import broker_table
 from conformance.runs.completeness import clauses_compared, compared_in
-from conformance.runs.seeds import format_seed
+from conformance.runs.profiles import format_seed
 from conformance.verdict import ALLOW_INCOMPLETE, VERDICT_LABELS
 from kidx.printable import counted
 

@@ -25,8 +25,7 @@ from conformance.clauses.editions import use_edition
 from conformance.errors import ToolError
 from conformance.kafka.releases import register_releases
 from conformance.lockstep.watchdog import Hang, exit_process, watch_steps
-from conformance.runs.chunk_result import ChunkResult
-from conformance.runs.chunks import chunks_of
+from conformance.runs.chunks import ChunkResult, chunks_of
 from conformance.runs.crashes import find_crash
 from conformance.runs.hangs import WorkerHangError, load_hang, save_hang, step_limit
 from conformance.runs.machine_run import MachineRun, machine_run

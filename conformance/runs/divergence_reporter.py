@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
     from conformance.lockstep.divergence import Decision, Divergence
     from conformance.operations import Operation
-    from conformance.runs.chunk_result import ChunkResult
+    from conformance.runs.chunks import ChunkResult
     from conformance.runs.divergences.deduplication import UniqueDivergence
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.plan import Plan

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from conformance.events import Event
     from conformance.operations import Json
-    from conformance.runs.chunk_result import ChunkResult
+    from conformance.runs.chunks import ChunkResult
     from conformance.runs.machine_run import MachineRun
 
 GRACE: Final = 5.0

@@ -25,8 +25,7 @@ from conformance.implementations.forms import is_program, is_server
 from conformance.lockstep.divergence import Decision, can_continue
 from conformance.lockstep.lockstep import Observer
 from conformance.machines import MACHINES
-from conformance.runs.chunk_result import FAILURES, REGRESSION_TRACES, ChunkResult
-from conformance.runs.chunks import CHUNK, Chunk, run_chunk
+from conformance.runs.chunks import CHUNK, FAILURES, REGRESSION_TRACES, Chunk, ChunkResult, run_chunk
 from conformance.runs.divergences.signatures import signature_detail, signature_of
 from conformance.runs.gc_tuning import infrequent_gc
 from conformance.runs.replay import load_regression_traces, replay_operations

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from conformance.kafka.broker import Choice
     from conformance.operations.trace import Trace
     from conformance.runs.external_broker import ExternalBrokerAddress
-    from conformance.runs.profiles import Profile
-    from conformance.runs.seeds import SeedRequest
+    from conformance.runs.profiles import Profile, SeedRequest
     from conformance.runs.wire_options import WireOptions
 
 

@@ -1,13 +1,15 @@
-"""Profiles: the size of a run, with the reason for each number.
+"""Profiles: the size of a run, with the reason for each number, and its seed.
 
 Hypothesis has its own profiles and automatically loads one named ``ci`` on a CI machine. The profiles here are never
 registered with Hypothesis: a run creates its settings itself, so that no environment variable changes them.
+The seed is given, fixed by the profile, or random; the report states its source.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -99,3 +101,54 @@ PROFILES: Final = {
         ),
     )
 }
+
+
+SeedRequest = int | Literal["random"] | None
+"""A requested seed: a number, ``"random"``, or None for the profile's seed."""
+Source = Literal["given", "fixed", "drawn"]
+"""The source of a seed: the command line, the profile, or a random generator."""
+
+RANDOM: Final = "random"
+_LIMIT: Final = 1 << 31
+
+
+class Seed(NamedTuple):
+    """A seed and its source."""
+
+    number: int
+    source: Source
+
+    def __str__(self) -> str:
+        return format_seed(self.number, self.source)
+
+
+def resolve_seed(wish: SeedRequest, fixed: int | None) -> Seed:
+    """Return the seed of a run.
+
+    Args:
+        fixed: The profile's seed; None if the profile uses a random one each time.
+    """
+    if isinstance(wish, int):
+        return Seed(wish, "given")
+    if wish is None and fixed is not None:
+        return Seed(fixed, "fixed")
+    return Seed(random.SystemRandom().randrange(_LIMIT), "drawn")
+
+
+def parse_seed(text: str) -> SeedRequest:
+    """Return the seed of a command-line argument, ``N`` or ``random``.
+
+    Raises:
+        ValueError: The text is neither.
+    """
+    if text == RANDOM:
+        return RANDOM
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a number nor {RANDOM!r}") from None
+
+
+def format_seed(number: int, source: str) -> str:
+    """Return a seed for a report, with its source if the profile fixed it or it was drawn."""
+    return f"{number} ({source})" if source in ("fixed", "drawn") else str(number)

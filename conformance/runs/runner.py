@@ -22,15 +22,14 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.expectations import ExpectationTracker, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import exit_process, watch_steps
-from conformance.runs.chunk_result import ChunkResult, is_over
 from conformance.runs.chunk_workers import chunk_workers
-from conformance.runs.chunks import chunks_of
+from conformance.runs.chunks import ChunkResult, chunks_of, is_over
 from conformance.runs.completeness import compared_in
 from conformance.runs.divergence_reporter import DivergenceReporter
 from conformance.runs.hangs import WorkerHangError, events_of, step_limit
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan, extra_workers_for
-from conformance.runs.seeds import resolve_seed
+from conformance.runs.profiles import resolve_seed
 from conformance.runs.server_run import ServerRunContext, run_servers
 from conformance.runs.shrinking.hang import shrink_hang
 from conformance.runs.verdicts import coverage_of, missing_coverage, results_of, tolerance_rows

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from conformance.events import Verdict
     from conformance.implementations.protocol import Implementation
-    from conformance.runs.chunk_result import ChunkResult
+    from conformance.runs.chunks import ChunkResult
     from conformance.runs.divergences.deduplication import UniqueDivergence
     from conformance.runs.machine_run import MachineRun
 

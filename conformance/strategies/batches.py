@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.strategies import draws as st
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_values import INT_MAX, LONG_MAX
 from kidx.layout import RECORD_BATCH, RECORD_BATCH_OVERHEAD
 from kidx.records import (
     Codec,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.operations.cache import KINDS
 from conformance.strategies import draws as st
 from conformance.strategies.index import damages
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 
 if TYPE_CHECKING:
     from conformance.operations import Operation

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conformance.operations import Operation
 from conformance.strategies.index_probe import AnchoredNumber
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX
 from kidx.layout import WARM_SECTION_BYTES
 
 NEAR: Final = (0, 1, -1, 2, -2)

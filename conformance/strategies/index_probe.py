@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, WARM_SECTION_BYTES
 
 if TYPE_CHECKING:

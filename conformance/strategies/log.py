@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.operations.log import EXPIRATION, FLUSH, PREALLOCATE, VERIFICATION
 from conformance.strategies import draws as st
 from kidx.discovery import PARTITION_METADATA
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.log.epochs import FILE_NAME
 from kidx.log.topic_id import ZERO_ID
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX

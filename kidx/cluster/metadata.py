@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 from kidx.dialect import NEWEST
 from kidx.discovery import LOG, METADATA_TOPIC, parse_segment_file
 from kidx.errors import KidxError
-from kidx.messages.framed import metadata_record
-from kidx.messages.reading import MessageError
+from kidx.messages.reading import MessageError, metadata_record
 from kidx.records import Record, file_batches
 
 _TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 4, 5, 9

@@ -18,7 +18,7 @@ from kidx.dump.indexes import IndexOptions
 from kidx.dump.internal import TOPICS, Decoder, decoder, decoder_names, parser_of
 from kidx.dump.logs import LogOptions, Part
 from kidx.errors import KidxError, ToolError
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, parse_java
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN, parse_java
 from kidx.printable import counted
 from kidx.records import TruncatedFileError
 from kidx.remote.directory import parse_remote_partition

@@ -13,7 +13,7 @@ from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import ReleaseOption, RemoteOption, date_ms, resolve_dialect
 from kidx.discovery import parse_partition
 from kidx.errors import KidxError, ToolError
-from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.java_values import LONG_MAX, LONG_MIN
 from kidx.log.lookup import LATEST, TARGETS, supports_target
 from kidx.printable import shell_word
 

@@ -10,7 +10,7 @@ import typer
 from kidx.dialect import DIALECTS, NEWEST, Dialect
 from kidx.dialect.release_range import did_you_mean
 from kidx.errors import ToolError
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 
 ReleaseOption = Annotated[
     str | None,

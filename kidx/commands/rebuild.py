@@ -11,7 +11,7 @@ from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import WrittenReleaseOption, required_dialect
 from kidx.discovery import INDEX_SUFFIXES, discover
 from kidx.errors import KidxError, ToolError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.printable import counted
 
 if TYPE_CHECKING:

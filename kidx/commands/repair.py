@@ -13,7 +13,7 @@ from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import WrittenReleaseOption, required_dialect
 from kidx.discovery import INDEX_SUFFIXES
 from kidx.errors import ToolError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.printable import counted, shell_word
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ A path may be a segment file, a partition directory, a log directory (``log.dirs
 Only checkpoints are opened. A file that appears or disappears while a broker runs is not an error.
 """
 
-from kidx.discovery.checkpoints import read_offset_checkpoint
-from kidx.discovery.log_directory import swaps_in
+from kidx.discovery.log_directory import read_offset_checkpoint, swaps_in
 from kidx.discovery.model import Found, Leftover, Partition, Problem, Segment
 from kidx.discovery.names import (
     CLEAN_SHUTDOWN,

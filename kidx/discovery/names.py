@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from kidx.java_numbers import INT_MAX, LONG_MAX, parse_java
+from kidx.java_values import INT_MAX, LONG_MAX, parse_java
 
 LOG: Final = ".log"
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")

@@ -18,7 +18,7 @@ from kidx.files import CHUNK, FileChangedError, regular
 from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
 from kidx.index.transaction import TransactionIndex
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.producers.snapshot import HEAD, PRODUCER
 from kidx.rebuild import base_offset_of
 from kidx.records import NO_TIMESTAMP

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import dialect_of
 from kidx.errors import InvalidArgumentError
-from kidx.java_numbers import to_int
-from kidx.java_text import java_text
-from kidx.messages.framed import framed_message
-from kidx.messages.reading import MessageError, Reader, definitions, jackson_text, read_message, within
+from kidx.java_values import java_text, to_int
+from kidx.messages.reading import MessageError, Reader, definitions, framed_message, jackson_text, read_message, within
 from kidx.records import ControlRecordType
 
 if TYPE_CHECKING:

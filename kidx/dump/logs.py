@@ -18,8 +18,7 @@ from kidx.dump.indexes import (
     dump_transaction_index,
 )
 from kidx.dump.internal import control_content
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
-from kidx.java_text import java_text
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN, java_text
 from kidx.messages.reading import jackson_text
 from kidx.rebuild import base_offset_of
 from kidx.records import ControlRecordType, EndTransactionMarker, LegacyRecord, Record, RecordBatch

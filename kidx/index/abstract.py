@@ -27,7 +27,7 @@ from kidx.errors import (
 from kidx.files import open_regular, unlink
 from kidx.index.mapped_buffer import MappedBuffer
 from kidx.index.search import Keys, ProbeCallback, Search, warm_search
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, round_down, to_int, to_long
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, round_down, to_int, to_long
 
 if TYPE_CHECKING:
     from kidx.layout import Layout

@@ -16,7 +16,7 @@ from typing import Final
 
 from kidx.errors import BufferOverflowError, InvalidArgumentError, OutOfBoundsError, ReadOnlyError
 from kidx.files import FileChangedError, pieces_with_data
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 
 _INT: Final = ctypes.c_int32.__ctype_be__
 _INTS: Final = ctypes.POINTER(_INT)

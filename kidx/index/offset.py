@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
 from kidx.index.abstract import AbstractIndex
 from kidx.index.search import offset_floor, warm_search
-from kidx.java_numbers import INT_MAX, INT_MIN, to_int
+from kidx.java_values import INT_MAX, INT_MIN, to_int
 from kidx.layout import OFFSET_INDEX
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError, KidxError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.log.record_filter import (
     CleanedTransactions,
     CleanerBuffer,

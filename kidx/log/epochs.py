@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
-from kidx.java_numbers import INT_MAX, LONG_MAX
-from kidx.java_text import java_fields, java_lines
+from kidx.java_values import INT_MAX, LONG_MAX, java_fields, java_lines
 from kidx.printable import counted, shortened
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.files import read_text
-from kidx.java_numbers import INT_MAX, parse_java
-from kidx.java_text import java_fields, java_lines
+from kidx.java_values import INT_MAX, java_fields, java_lines, parse_java
 from kidx.printable import shortened
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import PARTITION_METADATA, SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.log.cleaner import Cleaner, CrashPointCallback, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
-from kidx.java_numbers import INT_MAX, to_int
+from kidx.java_values import INT_MAX, to_int
 from kidx.producers.entry import BatchMetadata, ProducerEntry
 from kidx.producers.errors import (
     CoordinatorFencedError,

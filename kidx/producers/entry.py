@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.records.record import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
 if TYPE_CHECKING:

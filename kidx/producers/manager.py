@@ -10,7 +10,7 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import START_OFFSETS, parse_partition, read_offset_checkpoint
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.files import read_small
-from kidx.java_numbers import to_long
+from kidx.java_values import to_long
 from kidx.producers.append_info import UNKNOWN_VERSION, CompletedTxn, Origin, ProducerAppendInfo, Transaction
 from kidx.producers.entry import ProducerEntry, VerificationStateEntry
 from kidx.producers.errors import CorruptSnapshotError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import google_crc32c
 
-from kidx.java_numbers import INT_MAX, INT_MIN, to_int
+from kidx.java_values import INT_MAX, INT_MIN, to_int
 from kidx.producers.entry import BatchMetadata, ProducerEntry
 from kidx.producers.errors import CorruptSnapshotError
 

@@ -22,7 +22,7 @@ from kidx.index.mapped_buffer import MappedBuffer
 from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
 from kidx.index.transaction import TransactionIndex
-from kidx.java_numbers import round_down
+from kidx.java_values import round_down
 from kidx.segment import LogSegment, ProducerState, SegmentConfig, file_name
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX

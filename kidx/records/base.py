@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from kidx.java_numbers import to_long
+from kidx.java_values import to_long
 from kidx.records.codecs import Codec
 from kidx.records.errors import RecordStreamError
 from kidx.records.record import MAX_RECORD_BODY_SIZE, Record, TimestampType

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import google_crc32c
 
-from kidx.java_numbers import to_long
+from kidx.java_values import to_long
 from kidx.layout import (
     ATTRIBUTE_CODEC,
     ATTRIBUTE_CONTROL,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import google_crc32c
 
-from kidx.java_numbers import INT_MAX, to_int
+from kidx.java_values import INT_MAX, to_int
 from kidx.layout import (
     ATTRIBUTE_CONTROL,
     ATTRIBUTE_DELETE_HORIZON,

@@ -11,7 +11,7 @@ from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.files import open_regular
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.records.errors import TruncatedFileError
 
 if TYPE_CHECKING:

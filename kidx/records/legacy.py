@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from kidx.java_numbers import INT_MAX, to_int, to_long
+from kidx.java_values import INT_MAX, to_int, to_long
 from kidx.layout import (
     ATTRIBUTE_CODEC,
     ATTRIBUTE_LOG_APPEND_TIME,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kidx.errors import InvalidArgumentError
-from kidx.java_numbers import to_long
+from kidx.java_values import to_long
 from kidx.records.errors import InvalidRecordError, TruncatedHeaderError
 from kidx.records.record import BatchContext, is_header_cut, read_record
 from kidx.records.varint import read_varint, read_varlong

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.java_numbers import INT_MAX, to_int, to_long
-from kidx.java_text import java_text
+from kidx.java_values import INT_MAX, java_text, to_int, to_long
 from kidx.records.errors import InvalidArgumentError, InvalidRecordError, TruncatedHeaderError, TruncatedRecordError
 from kidx.records.varint import read_varint, read_varlong, size_of_varint, write_varint, write_varlong
 

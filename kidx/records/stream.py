@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kidx.java_numbers import INT_MAX, to_int
+from kidx.java_values import INT_MAX, to_int
 from kidx.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX, RECORD_BATCH_OVERHEAD
 from kidx.records.base import Storage
 from kidx.records.batch import DefaultRecordBatch

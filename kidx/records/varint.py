@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kidx.java_numbers import to_int
+from kidx.java_values import to_int
 from kidx.records.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import zstandard
 
 from kidx.errors import ToolError
 from kidx.files import CHUNK
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.remote.stored import EPOCHS, ID, LOG, StoredSegment, by_segment
 from kidx.storage import Entry, RangeReader, Store
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import ToolError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.remote.aiven import ObjectStore, object_segments, parse_number, parse_topic
 from kidx.remote.metadata import TOPIC
 from kidx.remote.stored import ID, SUFFIXES, StoredSegment, by_segment

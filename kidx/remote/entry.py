@@ -12,7 +12,7 @@ from kidx.errors import IllegalStateError, InvalidArgumentError, OutOfBoundsErro
 from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
 from kidx.index.transaction import TransactionIndex
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN
 from kidx.remote.errors import InvalidNumberError
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
-from kidx.messages.framed import framed_message
-from kidx.messages.reading import MessageError
+from kidx.messages.reading import MessageError, framed_message
 from kidx.records import file_batches, iter_memory_batches
 
 if TYPE_CHECKING:

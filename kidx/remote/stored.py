@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import PARTITION_METADATA
 from kidx.errors import InvalidArgumentError
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_values import INT_MAX, LONG_MAX
 from kidx.layout import LOG_OVERHEAD, OFFSET_INDEX, RECORD_BATCH_OVERHEAD, TIME_INDEX
 
 if TYPE_CHECKING:

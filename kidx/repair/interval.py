@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.cluster import read_metadata
 from kidx.discovery import parse_partition
-from kidx.java_numbers import INT_MAX, parse_java
+from kidx.java_values import INT_MAX, parse_java
 from kidx.printable import counted
 from kidx.verify.verdicts import Interval, agree
 

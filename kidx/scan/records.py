@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from kidx.errors import KidxError
-from kidx.java_text import java_text
+from kidx.java_values import java_text
 from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
 from kidx.records import (
     Codec,

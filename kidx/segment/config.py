@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kidx.java_numbers import INT_MAX, INT_MIN
+from kidx.java_values import INT_MAX, INT_MIN
 
 Clock = Callable[[], int]
 """Function that returns the wall clock in milliseconds since the epoch."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
 from kidx.files import open_regular, unlink
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.layout import RECORD_BATCH_OVERHEAD
 from kidx.producers.append_info import records_of
 from kidx.records import Buffer, RecordBatch, RecordStreamError, TruncatedFileError, iter_batches

@@ -11,7 +11,7 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.index.time import TimestampOffset
 from kidx.index.transaction import AbortedTxn, TxnIndexSearchResult
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
 from kidx.producers import ProducerState
 from kidx.records import CorruptRecordError, InvalidRecordError, iter_memory_batches
 from kidx.records.record import NO_TIMESTAMP

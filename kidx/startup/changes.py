@@ -29,7 +29,7 @@ from kidx.discovery import (
 )
 from kidx.errors import KidxError
 from kidx.files import read_small
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.printable import counted, shell_word
 from kidx.rebuild.lock import LOCK_FILE
 from kidx.repair import FROM_A_REPLICA

@@ -8,8 +8,7 @@ from pathlib import Path
 from kidx.discovery import META_PROPERTIES, PARTITION_METADATA
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
-from kidx.java_numbers import INT_MAX, LONG_MAX, parse_java
-from kidx.java_text import java_fields, java_lines, java_properties
+from kidx.java_values import INT_MAX, LONG_MAX, java_fields, java_lines, java_properties, parse_java
 from kidx.log.topic_id import MissingLineError, TopicIdFile
 from kidx.printable import counted, shortened
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import METADATA_TOPIC, STRAY, parse_partition
-from kidx.java_numbers import LONG_MAX, parse_java
+from kidx.java_values import LONG_MAX, parse_java
 from kidx.remote.entry import DIRECTORY
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from kidx.discovery import (
     parse_segment_file,
 )
 from kidx.errors import InvalidArgumentError, KidxError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.log.epochs import stored_epochs
 from kidx.printable import shell_word
 from kidx.rebuild.lock import lock_owner

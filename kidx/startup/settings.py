@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kidx.errors import ToolError
 from kidx.files import read_text
-from kidx.java_text import java_properties
+from kidx.java_values import java_properties
 from kidx.log import LogConfig
 from kidx.printable import shell_word, shortened
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, RECORD_BATCH_OVERHEAD, TIME_INDEX
 
 if TYPE_CHECKING:

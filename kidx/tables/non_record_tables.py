@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.errors import KidxError
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.records.codecs import Codec
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.columns import RowBuffer, to_microseconds

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.errors import KidxError, ToolError
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.indexes import Counter, last_offset_entry, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.options import EARLIEST, LATEST

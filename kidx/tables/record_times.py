@@ -23,7 +23,7 @@ import numpy as np
 from platformdirs import user_cache_path
 
 from kidx.errors import KidxError
-from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.java_values import LONG_MAX, LONG_MIN
 from kidx.layout import ATTRIBUTE_CODEC, ATTRIBUTE_CONTROL
 from kidx.scan import BATCH, decode_batch
 from kidx.scan.batch_headers import walk as walk_headers

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import KidxError, ToolError
-from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.java_values import LONG_MAX, LONG_MIN
 from kidx.records.errors import CorruptRecordError
 from kidx.scan import decode_batch
 from kidx.scan.jit import worth_compiling

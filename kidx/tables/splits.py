@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from kidx.errors import KidxError, ToolError
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.layout import RECORD_BATCH_OVERHEAD
 from kidx.storage import listed_version
 from kidx.tables.batch_walk import WINDOW, BatchWalk

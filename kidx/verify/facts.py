@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.layout import ATTRIBUTE_CODEC, ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from kidx.scan.blocks import HiddenBatch, hidden_batches
 from kidx.scan.rows import BATCH, ODD

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from conformance.scratch import scratch_directory
 from kidx.spark import fleet
-from kidx.spark.fleet.sizing import VERDICT_BYTES
+from kidx.spark.fleet.run import VERDICT_BYTES
 from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import verify_paths
 from tests.bench.segments import template, write_segment
@@ -48,7 +48,7 @@ segments on Spark and by the plain parallel verifier, which runs just before eac
 clock and, in brackets, of processor time. A hundred different segments are written, and every partition has hard
 links to them, so both sides read from memory, where the share of Spark is largest. Both have loaded their kernels
 before their clocks start. *kept* is the size of the listing and the verdicts per segment, measured and by the model
-of `kidx/spark/fleet/sizing.py`."""
+of `kidx/spark/fleet/run.py`."""
 
 
 def make(root: Path, segments: int, size: int, each: int = SEGMENTS_A_PARTITION) -> None:

@@ -19,7 +19,7 @@ from moto.server import ThreadedMotoServer
 from rich.console import Console
 
 from kidx.spark.fleet.listing import SEGMENT_COST, Request, list_roots, roots_of
-from kidx.spark.fleet.sizing import tasks_of
+from kidx.spark.fleet.run import tasks_of
 from kidx.spark.fleet.tables import LISTING, VERDICTS
 from kidx.spark.fleet.work import settle_partition, verify_rows
 from tests.bench.fleet import make
@@ -47,7 +47,7 @@ verification of a fleet to an S3 test server, with {per_partition} segments per 
 The last row, scaled to {fleet:,} segments of 1 GB in {partitions:,} partitions. Listing needs one request per
 partition and {more} more, plus one for each 1,000 names beyond the first 1,000. Verifying and settling need
 the same number of requests per segment and per partition as above. The number of PUT requests is the number of
-tasks in the model of `kidx/spark/fleet/sizing.py`: one file of verdicts each. Requests of Hadoop's committer are
+tasks in the model of `kidx/spark/fleet/run.py`: one file of verdicts each. Requests of Hadoop's committer are
 not counted.
 
 {scaled}

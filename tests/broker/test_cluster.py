@@ -11,7 +11,7 @@ import pytest
 
 from conformance import cli
 from conformance.errors import ToolError
-from conformance.experiments.cluster.run import Segment, Topic, compare_replicas, grouped
+from conformance.experiments.cluster import Segment, Topic, compare_replicas, grouped
 from conformance.kafka.broker.cluster import LocalCluster
 from kidx.dialect import dialect_of
 from kidx.rebuild import rebuild

@@ -9,7 +9,7 @@ import pytest
 from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.operations import Operation
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 
 ERAS = ("2.4.1", "3.9.1", "4.4.0")
 

@@ -16,7 +16,7 @@ import conformance
 import kidx
 from conformance.attribution.tables import machines_of
 from conformance.clauses import load_clauses
-from conformance.clauses.behaviour_range import BehaviourRange
+from conformance.clauses.release_ranges import BehaviourRange
 from kidx.dialect import DIALECTS, ROWS
 
 pytestmark = pytest.mark.jvm

@@ -15,7 +15,7 @@ from conformance.attribution.index import rules_of
 from conformance.attribution.rules import Row, each_variant
 from conformance.attribution.tables import machines_of, rows_of
 from conformance.clauses import FACETS, load_clauses
-from conformance.clauses.behaviour_range import BehaviourRange
+from conformance.clauses.release_ranges import BehaviourRange
 from conformance.expectations import load_expectations
 from conformance.lockstep import Divergence
 from conformance.machines import MACHINES

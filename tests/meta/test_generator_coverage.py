@@ -17,7 +17,7 @@ from conformance.lockstep import Lockstep
 from conformance.lockstep.generator_coverage import EXAMPLES, measured, missed_rows, name_of, rows_for, steps_of
 from conformance.operations import Operation
 from conformance.runs import verdicts
-from conformance.runs.chunk_result import ChunkResult
+from conformance.runs.chunks import ChunkResult
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.clauses import load_chapters, load_clauses
 from conformance.commands.site import SitePart, site_command
-from conformance.experiments.specification.shown import Evidence, release_bar, smallest_traces
+from conformance.experiments.specification import Evidence, release_bar, smallest_traces
 from conformance.operations.trace_file import load_traces
 from conformance.runs.replay import load_regression_traces
 from kidx.dialect import PUBLISHED, ROWS

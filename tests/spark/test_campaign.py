@@ -37,7 +37,7 @@ def figures(streams):
 
 @pytest.mark.thorough
 def test_a_killed_worker_loses_nothing(spark, tmp_path):
-    from conformance.experiments.campaign.run import PARTIAL, cells_of, run_on_spark
+    from conformance.experiments.campaign import PARTIAL, cells_of, run_on_spark
     from conformance.report.stream import NdjsonWriter
     from conformance.runs.runner import run
 
@@ -85,7 +85,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
 @pytest.mark.thorough
 def test_divergences_have_their_trace_and_nothing_is_run_without_time(spark, tmp_path):
     from conformance.errors import ToolError
-    from conformance.experiments.campaign.run import document, run_on_spark
+    from conformance.experiments.campaign import document, run_on_spark
     from kidx.spark import fleet
 
     plan = plan_of(
@@ -123,7 +123,7 @@ def test_divergences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
 
 @pytest.mark.thorough
 def test_a_cell_that_the_time_limit_cuts_is_reported_and_repeated(spark, tmp_path):
-    from conformance.experiments.campaign.run import cells_of, document, perform, run_on_spark
+    from conformance.experiments.campaign import cells_of, document, perform, run_on_spark
 
     directory = tmp_path / "campaign"
     plan = plan_of(directory, releases=("4.4.0",), machines=("offset",), max_examples=150)

@@ -89,9 +89,9 @@ def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark,
 def test_a_run_continues_where_it_was_and_has_the_same_result(spark, brokers, tmp_path, monkeypatch):
     from kidx.errors import ToolError
     from kidx.spark import fleet
-    from kidx.spark.fleet import sizing
+    from kidx.spark.fleet import run
 
-    monkeypatch.setattr(sizing, "SMALLEST", 1 << 20)
+    monkeypatch.setattr(run, "SMALLEST", 1 << 20)
     first = fleet.verify(spark, [brokers], out=tmp_path, run_id="again")
     kept = sorted((tmp_path / "verdicts" / "run_id=again").glob("*.parquet"))
     assert first.resumed == 0
@@ -130,9 +130,9 @@ def test_a_run_continues_where_it_was_and_has_the_same_result(spark, brokers, tm
 @pytest.mark.thorough
 def test_the_segments_of_a_partition_are_distributed_and_joined_again(spark, long_log, tmp_path, monkeypatch):
     from kidx.spark import fleet
-    from kidx.spark.fleet import sizing
+    from kidx.spark.fleet import run
 
-    monkeypatch.setattr(sizing, "SMALLEST", 1 << 20)
+    monkeypatch.setattr(run, "SMALLEST", 1 << 20)
     result = fleet.verify(spark, [long_log], out=tmp_path, run_id="split")
     assert len(list((tmp_path / "verdicts" / "run_id=split").glob("*.parquet"))) >= 3
     plain = verify_paths([long_log], processes=1)

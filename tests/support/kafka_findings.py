@@ -21,7 +21,7 @@ from typing import Any, Final
 from kafka_diffs import RELEASE as DIFF_RELEASE
 from kafka_diffs import Edit, addition, diff, licence, write
 
-from conformance.clauses.behaviour_range import parse_range
+from conformance.clauses.release_ranges import parse_range
 from conformance.implementations.jvm.bytecode import (
     INVOKE_STATIC,
     asm_class,

@@ -17,7 +17,7 @@ from conformance.operations import Operation, Outcome
 from conformance.operations.outcomes import FAILURE
 from conformance.report.remarks import describe_failures
 from conformance.runs import machine_run
-from conformance.runs.chunk_result import FAILURES, ChunkResult
+from conformance.runs.chunks import FAILURES, ChunkResult
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import run

@@ -7,7 +7,7 @@ import pytest
 from conformance.lockstep import Lockstep
 from conformance.operations import Operation
 from conformance.strategies.index_probe import AnchoredNumber, IndexProbe
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kidx.java_text import java_fields, java_lines, java_properties
+from kidx.java_values import java_fields, java_lines, java_properties
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, parse_java, round_down, to_int, to_long
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, parse_java, round_down, to_int, to_long
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, PAGE_BYTES, TIME_INDEX, WARM_SECTION_BYTES, Field, Layout
 
 # -- The on-disk formats: the tables say what the bytes are, and the codecs follow the tables (AI-1, OI-1, TI-1, TX-1)

@@ -9,7 +9,7 @@ import google_crc32c
 import pytest
 
 from kidx.dialect import DIALECTS, dialect_of
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.log import LogConfig, UnifiedLog
 from kidx.producers import (
     CorruptSnapshotError,

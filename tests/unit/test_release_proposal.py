@@ -6,7 +6,7 @@ import pytest
 from thorough_params import thorough_except
 
 from conformance.clauses import load_clauses
-from conformance.clauses.edited_range import with_release, without_release
+from conformance.clauses.release_ranges import with_release, without_release
 from conformance.experiments.release_proposal.patch import change, changes_of, edited_rows, patch_of
 from conformance.experiments.release_proposal.trials import Failing, Result, broken_clauses
 from conformance.kafka.releases import RELEASES

@@ -11,16 +11,18 @@ from conformance.attribution.baseline import NAME, Score, baseline_clauses, scor
 from conformance.attribution.tables import machines_of
 from conformance.clauses import load_clauses
 from conformance.errors import ToolError
-from conformance.experiments.results.history import (
+from conformance.experiments.results import (
     Edition,
     PastDivergence,
     PastRow,
+    badges,
+    baseline_page,
     changes_of,
     load_history,
+    results_page,
     text_of,
     with_edition,
 )
-from conformance.experiments.results.pages import badges, baseline_page, results_page
 from conformance.report.badge import svg_badge
 
 HOSTILE = "<b>it</b> | `x` [y](z) \x1b[31m\u202e"

@@ -27,16 +27,14 @@ from conformance.kafka.releases import RELEASES
 from conformance.operations import Operation
 from conformance.runs import determinism
 from conformance.runs import plan as plans
-from conformance.runs.chunk_result import ChunkResult
 from conformance.runs.chunk_workers import ChunkQueue, ChunkQueues
-from conformance.runs.chunks import CHUNK, chunks_of
+from conformance.runs.chunks import CHUNK, ChunkResult, chunks_of
 from conformance.runs.completeness import clauses_compared, compared_in
 from conformance.runs.determinism import NondeterminismWarning, without_local_constants
 from conformance.runs.gc_tuning import RARE, infrequent_gc
 from conformance.runs.plan import Plan
-from conformance.runs.profiles import PROFILES, ROUND
+from conformance.runs.profiles import PROFILES, RANDOM, ROUND, Seed, format_seed, parse_seed, resolve_seed
 from conformance.runs.runner import run
-from conformance.runs.seeds import RANDOM, Seed, format_seed, parse_seed, resolve_seed
 from conformance.runs.verdicts import _lacks
 from conformance.verdict import Comparison, combined
 

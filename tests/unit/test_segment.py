@@ -10,7 +10,7 @@ import pytest
 from kidx import AbortedTxn, OffsetPosition, TimestampOffset
 from kidx.dialect import DIALECTS
 from kidx.errors import InvalidArgumentError, InvalidOffsetError
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX
 from kidx.records import Codec, RecordStreamError, TimestampType, build_batch
 from kidx.segment import (
     AppendInfo,

@@ -7,7 +7,7 @@ import pytest
 from kidx import AbortedTxn, OffsetPosition, TimestampOffset
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.errors import InvalidArgumentError, InvalidOffsetError
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.rebuild import rebuild
 from kidx.records import (
     ControlRecordType,

@@ -17,14 +17,13 @@ import pytest
 
 from kidx.findings import Finding, in_order
 from kidx.records import build_batch, file_batches
-from kidx.spark.fleet.counting import WAYS, count
 from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.output import reason_of_spark
 from kidx.spark.fleet.places import Place
 from kidx.spark.fleet.replicas import Replica, compare_listed, compare_replicas
 from kidx.spark.fleet.report import render_report
-from kidx.spark.fleet.sizing import MAX_TASKS, SMALLEST, tasks_of
-from kidx.spark.fleet.summary import Count, Summary
+from kidx.spark.fleet.run import MAX_TASKS, SMALLEST, tasks_of
+from kidx.spark.fleet.summary import WAYS, Count, Summary, count
 from kidx.spark.fleet.tables import LISTING, VERDICTS
 from kidx.spark.fleet.work import settle_rows, verify_rows
 from kidx.verify import verify_paths

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StructField, StructType
 
 from kidx.errors import ToolError
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.records import (
     Codec,
     ControlRecordType,

@@ -14,7 +14,7 @@ from conformance.operations.index_steps import has_valid_arguments
 from conformance.strategies import index as strategies
 from conformance.strategies.index import Start
 from conformance.strategies.index_probe import _COUNTS, _FIXED, AnchoredNumber, IndexProbe
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 KEYS = {"first", "middle", "warm", "last", "base", "last_relative", *_FIXED}
 SIZES = {"nothing", *_COUNTS}

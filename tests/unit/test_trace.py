@@ -23,7 +23,7 @@ from conformance.operations.trace_document import schema, schema_text
 from conformance.operations.trace_file import load_traces, save_traces
 from conformance.operations.trace_steps import StepError, check_steps, is_inside
 from conformance.runs.replay import find_trace
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN
 
 OPEN = Operation("open", ("offset", "0.index", 0, 64, True))
 DIFFERENCE = Divergence(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.operations.batches import as_sent
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 from kidx.log import LogConfig, UnifiedLog, read_epochs
 from kidx.records import RecordBatch, TimestampType, iter_batches
 

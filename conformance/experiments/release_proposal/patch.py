@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.tables import machines_of
 from conformance.clauses import family, load_clauses
-from conformance.clauses.behaviour_range import BehaviourRange
-from conformance.clauses.edited_range import with_release, without_release
 from conformance.clauses.machines import MACHINES
+from conformance.clauses.release_ranges import BehaviourRange, with_release, without_release
 from kidx.dialect import DIALECTS, PUBLISHED, ROWS, Dialect, version_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import family, load_clauses
-from conformance.clauses.behaviour_range import BehaviourRange
+from conformance.clauses.release_ranges import BehaviourRange
 from conformance.experiments.release_proposal.patch import (
     ClauseChange,
     change,

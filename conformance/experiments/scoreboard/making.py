@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from conformance.events import Diverged, Result
     from conformance.expectations import Expectation
     from conformance.kafka.jar_fetch import Progress
-    from conformance.runs.profiles import Profile
-    from conformance.runs.seeds import SeedRequest
+    from conformance.runs.profiles import Profile, SeedRequest
     from conformance.runs.wire_options import WireOptions
 
 

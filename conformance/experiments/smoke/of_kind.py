@@ -18,7 +18,7 @@ from conformance.implementations.process.line_process import LineProcessError
 from conformance.implementations.try_out import INDEX_REQUESTS, SIZE
 from conformance.operations import Operation, Outcome, State
 from conformance.operations.index_capabilities import ENTRY_SIZES, OF_OPERATION
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 
 if TYPE_CHECKING:
     from conformance.implementations.process.messages import Request

@@ -10,7 +10,7 @@ from conformance.operations import Operation
 from conformance.operations.op import Effect
 from conformance.oracle import records_of
 from kidx.errors import KidxError
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_values import INT_MAX, LONG_MAX
 from kidx.records import iter_batches
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from conformance.operations import OK, Operation
 from conformance.operations.op import Effect
 from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

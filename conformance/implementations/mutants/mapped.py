@@ -14,7 +14,7 @@ from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import InvalidArgumentError
-from kidx.java_numbers import round_down
+from kidx.java_values import round_down
 
 if TYPE_CHECKING:
     from kidx.index.mapped_buffer import MappedBuffer

@@ -10,7 +10,7 @@ from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx import OffsetIndex, OffsetPosition
 from kidx.errors import IndexOffsetOverflowError, InvalidOffsetError
-from kidx.java_numbers import to_int, to_long
+from kidx.java_values import to_int, to_long
 
 # fmt: off
 plant(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance.implementations.mutants.registry import PER_APPEND, START, TRIMMING, Row, defect, plant
 from kidx import TimestampOffset
 from kidx.dialect import with_overrides
-from kidx.java_numbers import INT_MAX
+from kidx.java_values import INT_MAX
 from kidx.segment import LogSegment, ProducerState, RollParams
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from conformance.operations import State as IndexState
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_capabilities import INDEX_CAPABILITIES
 from conformance.operations.op import Shape
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_values import INT_MAX, LONG_MAX
 
 _Offset = Annotated[int, Meta(ge=0, le=LONG_MAX, description="An offset of a transaction.")]
 _Pair = Annotated[

@@ -23,7 +23,7 @@ from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import LOG_ERRORS, LOG_OPS, RESULT, LogState
 from conformance.operations.log_capabilities import CAPABILITIES
 from conformance.operations.op import BOOLEAN, LONGS, Shape
-from kidx.java_numbers import LONG_MAX
+from kidx.java_values import LONG_MAX
 
 if TYPE_CHECKING:
     from conformance.operations import Outcome

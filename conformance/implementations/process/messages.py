@@ -18,7 +18,7 @@ from msgspec import UNSET, Meta, Struct, defstruct
 
 from conformance.operations import OK, UNSUPPORTED, Outcome
 from conformance.quoting import quoted
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kidx.printable import printable
 
 Long = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]

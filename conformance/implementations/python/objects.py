@@ -47,7 +47,7 @@ from conformance.operations.index import ESSENTIAL, INDEX_OPS
 from conformance.operations.op import Shape
 from conformance.operations.outcomes import FAILURE
 from kidx import AbortedTxn, OffsetPosition
-from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.java_values import LONG_MAX, LONG_MIN
 
 
 class ShapeError(TypeError):

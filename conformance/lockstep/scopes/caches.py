@@ -17,7 +17,7 @@ from conformance.implementations.kidx.cache import ReferenceCache
 from conformance.lockstep.scopes.directory import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.cache import DIRECTORY, KINDS, CacheObservation
-from kidx.java_numbers import LONG_MIN
+from kidx.java_values import LONG_MIN
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import google_crc32c
 from hypothesis import strategies as st
 
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kidx.layout import ABORTED_TXN, CHECKSUMMED_FROM, OFFSET_INDEX, RECORD_BATCH, TIME_INDEX, Layout
 from kidx.layout import LOG_OVERHEAD as _LOG_OVERHEAD
 

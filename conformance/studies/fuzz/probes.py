@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from conformance.operations import Operation
 from conformance.studies.fuzz.seed_files import BASE_OFFSET, TIME
 from kidx.errors import KidxError
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, Layout
 from kidx.records import iter_batches
 

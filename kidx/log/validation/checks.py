@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_long
+from kidx.java_values import INT_MAX, LONG_MAX, LONG_MIN, to_long
 from kidx.log.errors import InvalidTimestampError, RecordTooLargeError, RecordValidationError
 from kidx.log.validation.partial_record import PartialRecord
 from kidx.producers.append_info import largest_record

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.java_numbers import to_long
+from kidx.java_values import to_long
 from kidx.records import InvalidRecordError, StreamUnderflowError
 from kidx.records.errors import InvalidArgumentError
 from kidx.records.varint import read_varint, read_varlong

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import google_crc32c
 
 from kidx.errors import IllegalStateError, InvalidArgumentError
-from kidx.java_numbers import to_long
+from kidx.java_values import to_long
 from kidx.layout import (
     ATTRIBUTE_CODEC,
     ATTRIBUTE_CONTROL,

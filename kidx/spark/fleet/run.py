@@ -1,4 +1,9 @@
-"""Run of a fleet's verification, from paths to report; see :mod:`kidx.spark.fleet`."""
+"""Run of a fleet's verification, from paths to report; see :mod:`kidx.spark.fleet`.
+
+The numbers of Spark tasks, and the measured costs per segment, are explained in ``docs/fleet.md``, and
+``tests/bench/fleet.py`` measures the costs. All of them grow linearly with the number of segments, except the bytes to
+read. The driver stores nothing per segment.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,6 @@ from kidx.findings import HARMLESS, Fault, Finding, Verdict, worst
 from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.output import Output, reason_of_spark
 from kidx.spark.fleet.report import render_report
-from kidx.spark.fleet.sizing import settling_tasks, tasks_of
 from kidx.spark.fleet.summary import Summary, summarize
 from kidx.spark.fleet.tables import FINDINGS, LISTING, PARTITIONS, SETTLED, SUMMARY, VERDICTS, ddl, findings_of
 from kidx.spark.fleet.work import settle_rows, verify_rows
@@ -32,7 +36,6 @@ from kidx.spark.fleet.work import settle_rows, verify_rows
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
 
 Progress = Callable[[int, int], None]
 """Function that receives the number of verified segments and the number of all segments."""
@@ -312,3 +315,39 @@ class _ProgressCounter(AccumulatorParam[int]):
         if self._progress is not None:
             self._progress(min(self._done + value1 + value2, self._total), self._total)
         return value1 + value2
+
+
+SMALLEST: Final = 2 << 30
+"""Approximate number of bytes per task: two seconds of work, so that the start of the task is negligible."""
+_LEAST: Final = 256 << 20
+"""Minimum number of bytes per task."""
+_FEW: Final = 8
+"""Number of tasks of a small fleet. They are smaller than :data:`SMALLEST`, so that all workers have work."""
+MAX_TASKS: Final = 100_000
+"""Approximate maximum of tasks that a driver can track. The tasks of a petabyte are larger instead."""
+
+_SETTLED_AT_ONCE: Final = 2500
+"""Number of segments whose verdicts one task combines into verdicts on partitions."""
+
+# Measured with 10,000 segments of three files each, a hundred in a partition.
+VERDICT_BYTES: Final = 150
+"""Bytes of a verdict on a segment with one epoch and no transactions, and of its row in the listing."""
+
+
+def tasks_of(cost: int) -> int:
+    """Return the number of tasks that share the work of a run.
+
+    Args:
+        cost: bytes of logs, and :data:`SEGMENT_COST` for each segment.
+    """
+    return max(1, min(MAX_TASKS, max(-(-cost // SMALLEST), min(_FEW, cost // _LEAST))))
+
+
+def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:
+    """Return the number of tasks that combine the verdicts on segments into verdicts on partitions.
+
+    Args:
+        cost: cost as in :func:`tasks_of`.
+        compared: True if the logs of replicas are read once more to compare them.
+    """
+    return max(-(-segments // _SETTLED_AT_ONCE), tasks_of(cost) if compared else 1)

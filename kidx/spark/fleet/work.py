@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
 from kidx.findings import Finding
 from kidx.scan.jit import worth_compiling
-from kidx.spark.fleet.counting import count
 from kidx.spark.fleet.listing import SEGMENT_COST, Request, Row, partition_of, place_of, segments_of
 from kidx.spark.fleet.places import reason_of
 from kidx.spark.fleet.replicas import compare_listed
+from kidx.spark.fleet.summary import count
 from kidx.spark.fleet.tables import SETTLED, VERDICTS, to_table
 from kidx.verify import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
 from kidx.verify.facts import TransactionEvent

@@ -1,1 +1,0 @@
-"""Test of a cluster of three brokers: lookups and files after replication, elections and truncation by epochs."""

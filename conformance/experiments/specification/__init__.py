@@ -1,1 +1,0 @@
-"""Pages of the specification, generated from the clauses, the table of behaviours, the layouts and executed traces."""
