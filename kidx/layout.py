@@ -65,6 +65,12 @@ class Layout:
                 return field
         raise KeyError(f"{self.name} has no field {name!r}")
 
+    def set(self, data: bytearray, name: str, value: int, at: int = 0) -> None:
+        """Write the low bits of a value into the field called ``name`` of the entry at a position."""
+        field = self.field(name)
+        start = at + field.offset
+        data[start : start + field.size] = (value & ((1 << 8 * field.size) - 1)).to_bytes(field.size, "big")
+
     def codec(self, name: str) -> Struct:
         """Return a codec for one field alone, to be used at ``field(name).offset`` within an entry."""
         return Struct(">" + self.field(name).code)

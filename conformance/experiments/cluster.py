@@ -31,7 +31,6 @@ must return the leader's results, from its own index files.
 
 from __future__ import annotations
 
-import struct
 import tempfile
 import time
 from collections import Counter
@@ -48,6 +47,7 @@ from conformance.kafka.broker.workload import COMPRESSION, grid, plan
 from conformance.kafka.client import CONSUMER_REPLICA_ID, DEBUG_REPLICA_ID, Client, OffsetResult, PartitionState
 from conformance.kafka.polling import Deadline
 from kidx.dialect import dialect_of
+from kidx.layout import OFFSET_INDEX
 from kidx.rebuild import rebuild
 from kidx.records import Codec, SimpleRecord, build_batch, file_batches
 from kidx.segment import ProducerState
@@ -377,7 +377,6 @@ class _ClusterScenario:
 
 Verdict = Literal["exact", "sound", "broken"]
 _SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
-_ENTRY: Final = struct.Struct(">ii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,8 +545,11 @@ def grouped(segment: Segment, interval: int) -> str:
     ends = {batch.last_offset: batch.position + batch.size_in_bytes for batch in segment.batches}
     starts = {batch.position: number for number, batch in enumerate(segment.batches)}
     data = segment.bytes_of(".index")
+    data = data[: len(data) - len(data) % OFFSET_INDEX.size]
     several, start, end = 0, 0, 0
-    for relative, position in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
+    for relative, position in OFFSET_INDEX.struct.iter_unpack(
+        data[: len(data) // OFFSET_INDEX.size * OFFSET_INDEX.size]
+    ):
         last = segment.base_offset + relative
         if position not in starts or last not in ends or not end <= position < ends[last]:
             return ""

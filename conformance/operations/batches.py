@@ -25,7 +25,7 @@ from typing import Any, Final
 import google_crc32c
 
 from conformance.operations.malformed_batches import KEYS, encode_malformed
-from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME, CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH
+from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME, LOG_OVERHEAD, RECORD_BATCH
 from kidx.records import (
     Codec,
     ControlRecordType,
@@ -36,6 +36,7 @@ from kidx.records import (
     empty_batch,
     end_transaction_marker,
 )
+from kidx.records.builder import write_checksum
 
 Batch = Mapping[str, Any]
 """A batch as described above."""
@@ -45,7 +46,6 @@ _MARKERS: Final = {"abort": ControlRecordType.ABORT, "commit": ControlRecordType
 _BASE_OFFSET: Final = RECORD_BATCH.field("base_offset").size
 _ATTRIBUTES: Final = RECORD_BATCH.field("attributes").offset + 1  # the low byte
 _MAGIC: Final = 2
-_CRC: Final = RECORD_BATCH.field("crc").offset
 _PATTERN: Final = bytes(range(256))
 _LARGEST_CONTENT: Final = 1 << 24
 """Maximum size of a key or value: a trace from elsewhere must not exhaust memory."""
@@ -60,7 +60,7 @@ def as_sent(batch: bytes) -> bytes:
     """Return a v2 batch of a log as its producer sent it: with base offset 0 and the timestamp type CreateTime."""
     sent = bytearray(bytes(_BASE_OFFSET) + batch[_BASE_OFFSET:])
     sent[_ATTRIBUTES] &= ~ATTRIBUTE_LOG_APPEND_TIME
-    sent[_CRC : _CRC + 4] = google_crc32c.value(bytes(sent[CHECKSUMMED_FROM:])).to_bytes(4)
+    write_checksum(sent)
     return bytes(sent)
 
 
@@ -127,10 +127,8 @@ def _content(size: int) -> bytes | None:
 def _with_sequence(data: bytes, sequence: int) -> bytes:
     """Return a batch with a first sequence number that no client sends and the builders of batches reject."""
     changed = bytearray(data)
-    RECORD_BATCH.codec("base_sequence").pack_into(changed, RECORD_BATCH.field("base_sequence").offset, sequence)
-    crc = google_crc32c.value(bytes(changed[CHECKSUMMED_FROM:]))
-    at = RECORD_BATCH.field("crc").offset
-    changed[at : at + 4] = crc.to_bytes(4)
+    RECORD_BATCH.set(changed, "base_sequence", sequence)
+    write_checksum(changed)
     return bytes(changed)
 
 

@@ -14,14 +14,12 @@ from the end, or ``add``, which appends zeros. Lengths and checksums are then re
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import google_crc32c
-
-from kidx.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, MESSAGE_V0, MESSAGE_V1, PREFIX, RECORD_BATCH
+from kidx.layout import LOG_OVERHEAD, MESSAGE_V0, MESSAGE_V1, RECORD_BATCH
 from kidx.records import Codec, SimpleRecord, write_batch, write_message
+from kidx.records.builder import write_checksum
 from kidx.records.codecs import compress
 from kidx.records.record import write_record
 
@@ -34,8 +32,6 @@ KEYS: Final = frozenset({"header", "plain", "payload", "crc"})
 _FROM_LIBRARIES: Final = frozenset({"zstd", "snappy", "lz4"})
 """The codecs whose corrupt streams releases handle differently (LG-64)."""
 
-_LEGACY_CHECKSUMMED_FROM: Final = PREFIX.field("magic").offset
-_UNSIGNED: Final = 0xFFFF_FFFF
 _MOST: Final = 1 << 16
 """The maximum number of bytes that one change may add."""
 
@@ -114,16 +110,10 @@ def _with_header(data: bytes, batch: Mapping[str, Any], layout: Layout) -> bytes
     end = LOG_OVERHEAD + int.from_bytes(out[8:LOG_OVERHEAD])
     fields = batch.get("header", {})
     for name, value in fields.items():
-        field = layout.field(name)
-        bits = 8 * field.size
-        out[field.offset : field.offset + field.size] = (value % (1 << bits)).to_bytes(field.size)
-    at = layout.field("crc").offset
-    if layout is RECORD_BATCH:
-        crc = int(google_crc32c.value(bytes(out[CHECKSUMMED_FROM:end])))
-    else:
-        crc = zlib.crc32(out[_LEGACY_CHECKSUMMED_FROM:end])
-    if not batch.get("crc", True):
-        crc = ~crc & _UNSIGNED
+        layout.set(out, name, value)
     if "crc" not in fields:
-        out[at : at + 4] = crc.to_bytes(4)
+        write_checksum(out, end=end, layout=layout)
+        if not batch.get("crc", True):
+            at = layout.field("crc").offset
+            layout.set(out, "crc", ~int.from_bytes(out[at : at + 4]))
     return bytes(out)

@@ -15,7 +15,6 @@ from kidx.layout import (
     ATTRIBUTE_DELETE_HORIZON,
     ATTRIBUTE_LOG_APPEND_TIME,
     ATTRIBUTE_TRANSACTIONAL,
-    CHECKSUMMED_FROM,
     LOG_OVERHEAD,
     RECORD_BATCH,
     RECORD_BATCH_OVERHEAD,
@@ -36,10 +35,10 @@ from kidx.records.record import (
 
 if TYPE_CHECKING:
     from kidx.dialect import Compressor
+    from kidx.layout import Layout
     from kidx.records.record import EndTransactionMarker
 
 _CRC: Final = struct.Struct(">I")
-_CRC_AT: Final = RECORD_BATCH.field("crc").offset
 _MESSAGE_HEAD: Final = struct.Struct(">bb")  # magic, attributes
 _OFFSET_AND_SIZE: Final = struct.Struct(">qi")
 _LONG: Final = struct.Struct(">q")
@@ -127,8 +126,15 @@ def write_batch(
     except struct.error as error:
         raise InvalidArgumentError(f"a field of the batch header does not fit: {error}") from error
     batch = bytearray(header + body)
-    _CRC.pack_into(batch, _CRC_AT, google_crc32c.value(bytes(batch[CHECKSUMMED_FROM:])))
+    write_checksum(batch)
     return bytes(batch)
+
+
+def write_checksum(data: bytearray, start: int = 0, end: int | None = None, layout: Layout = RECORD_BATCH) -> None:
+    """Write the checksum of the batch, or of the message of an older layout, between two positions."""
+    at = start + layout.field("crc").offset
+    checksum = google_crc32c.value if layout is RECORD_BATCH else zlib.crc32
+    data[at : at + _CRC.size] = _CRC.pack(checksum(bytes(data[at + _CRC.size : end])))
 
 
 def write_message(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import google_crc32c
 import pytest
 from thorough_params import thorough_except
 
@@ -13,8 +12,9 @@ from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
 from conformance.strategies.leader import CLAIMED
-from kidx.layout import CHECKSUMMED_FROM, RECORD_BATCH_OVERHEAD
+from kidx.layout import LOG_OVERHEAD, RECORD_BATCH, RECORD_BATCH_OVERHEAD
 from kidx.records import Codec, SimpleRecord, build_batch, write_batch
+from kidx.records.builder import write_checksum
 from kidx.records.codecs import compress
 from kidx.records.record import write_record
 
@@ -36,9 +36,10 @@ FRAME = bytes.fromhex("28b52ffd0058")
 
 def with_header(batch: bytes) -> bytes:
     """Return the batch with its present length, and a matching checksum."""
-    batch = batch[:8] + (len(batch) - 12).to_bytes(4, "big") + batch[12:]
-    checksum = google_crc32c.value(batch[CHECKSUMMED_FROM:])
-    return batch[:17] + checksum.to_bytes(4, "big") + batch[CHECKSUMMED_FROM:]
+    changed = bytearray(batch)
+    RECORD_BATCH.set(changed, "length", len(batch) - LOG_OVERHEAD)
+    write_checksum(changed)
+    return bytes(changed)
 
 
 def flipped(data: bytes, position: int, bits: int) -> bytes:

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 
-import google_crc32c
-
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.client import Address, Client, kafka_python
 from kidx.records import iter_memory_batches
+from kidx.records.builder import write_checksum
 
 kafka_python()
 _consumer = import_module("kafka.protocol.consumer")
@@ -571,7 +570,7 @@ def stamped_is_as_created(part):
     for batch in stamped:
         data = bytearray(batch.to_bytes())
         data[22] &= ~8
-        struct.pack_into(">I", data, 17, google_crc32c.value(bytes(data[21:])))
+        write_checksum(data)
         found += data
     part.records = bytes(found)
     return True

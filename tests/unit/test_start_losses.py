@@ -3,7 +3,6 @@
 import shutil
 import sys
 
-import google_crc32c
 import pytest
 from startups import (
     ELSEWHERE,
@@ -19,7 +18,9 @@ from startups import (
 )
 
 from kidx.cli import main
+from kidx.layout import RECORD_BATCH
 from kidx.records import build_batch, file_batches
+from kidx.records.builder import write_checksum
 from kidx.startup import PartitionStart, Start
 from kidx.startup.gravity import is_failure
 from kidx.startup.readable import LoggedRecords, Loss, Piece
@@ -281,9 +282,8 @@ def test_a_batch_whose_last_offset_is_too_small_has_all_its_records(data, delta)
     path = topic / log(36)
     content = bytearray(path.read_bytes())
     size = len(content) // 6
-    content[3 * size + 23 : 3 * size + 27] = delta.to_bytes(4, "big", signed=True)
-    checksum = google_crc32c.value(bytes(content[3 * size + 21 : 4 * size]))
-    content[3 * size + 17 : 3 * size + 21] = checksum.to_bytes(4, "big")
+    RECORD_BATCH.set(content, "last_offset_delta", delta, 3 * size)
+    write_checksum(content, 3 * size, 4 * size)
     path.write_bytes(content)
     logged = LoggedRecords(topic)
     assert logged.lost([], 0, 0, 48) == Loss(48, 48, 0, 47)

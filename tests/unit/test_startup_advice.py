@@ -6,12 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import google_crc32c
 import pytest
 from startups import fill_partitions, flip, log, start, stop_cleanly, write_offsets
 
 from kidx.dialect import DIALECTS
 from kidx.records import build_batch
+from kidx.records.builder import write_checksum
 from kidx.startup.changes import cut, make_directory_view, write_number
 from kidx.startup.readable import LoggedRecords
 from kidx.startup.simulation import CheckpointedOffsets, try_load
@@ -119,7 +119,7 @@ def control_batch_without_a_marker(data):
     producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     batch = bytearray(build_batch([(1, None, b"x")], base_offset=48, **producer))
     batch[22] |= 0x20
-    batch[17:21] = google_crc32c.value(bytes(batch[21:])).to_bytes(4, "big")
+    write_checksum(batch)
     append(data / "orders-0" / log(36), batch)
     kill(data)
 

@@ -6,13 +6,14 @@ import shutil
 import struct
 from pathlib import Path
 
-import google_crc32c
 import pytest
 
 from kidx.findings import Fault
+from kidx.layout import RECORD_BATCH
 from kidx.lookup import ReadOnlyLog
 from kidx.lookup.explain import explain_timestamp
 from kidx.records import iter_batches
+from kidx.records.builder import write_checksum
 from kidx.verify import verify_paths
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -103,8 +104,8 @@ def checkpoint(disk, name, text):
 def recounted(path, batch, count):
     """Change the number of records in the header, with a matching checksum."""
     data = bytearray(path.read_bytes()[batch.position : batch.position + batch.size_in_bytes])
-    data[57:61] = count.to_bytes(4, "big")
-    data[17:21] = google_crc32c.value(bytes(data[21:])).to_bytes(4, "big")
+    RECORD_BATCH.set(data, "record_count", count)
+    write_checksum(data)
     overwrite(path, batch.position, bytes(data))
 
 

@@ -1,17 +1,16 @@
 """Faults under a right checksum: ``kidx verify --records``."""
 
 import shutil
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
-import google_crc32c
 import pytest
 from fleet_recipes import RECIPES, unpacked
 
 from kidx import cli
 from kidx.records import Codec, SimpleRecord, build_batch
+from kidx.records.builder import write_checksum
 from kidx.repair.next_steps import advice
 from kidx.repair.plan import plan
 from kidx.segment import LogSegment, SegmentConfig
@@ -30,7 +29,7 @@ def patched(data, at, byte):
     """Return the batch with another byte, and a matching checksum."""
     changed = bytearray(data)
     changed[at] = byte
-    struct.pack_into(">I", changed, 17, google_crc32c.value(bytes(changed[21:])))
+    write_checksum(changed)
     return bytes(changed)
 
 

@@ -11,6 +11,7 @@ from conformance.operations.op import Effect
 from conformance.oracle import records_of
 from kidx.errors import KidxError
 from kidx.java_values import INT_MAX, LONG_MAX
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 from kidx.records import iter_batches
 
 if TYPE_CHECKING:
@@ -19,11 +20,7 @@ if TYPE_CHECKING:
 _LONG_MIN: Final = -LONG_MAX - 1
 _BODY: Final = INT_MAX - 8
 """Maximum size of a record's body, in a search by timestamp."""
-LAYOUTS: Final = {
-    "offset": struct.Struct(">ii"),
-    "time": struct.Struct(">qi"),
-    "transaction": struct.Struct(">hqqqq"),
-}
+LAYOUTS: Final = {"offset": OFFSET_INDEX.struct, "time": TIME_INDEX.struct, "transaction": ABORTED_TXN.struct}
 """Layout of an entry in each kind of index file."""
 SPECIAL: Final = (-1, -2, -3, -4, -5, -6, -7)
 """Special targets of ListOffsets: all that some release knows, and -7, which none knows."""

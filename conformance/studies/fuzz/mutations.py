@@ -6,18 +6,17 @@ Hypothesis, whose buffer a coverage-guided fuzzer chooses.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any, Final, TypeVar
 
-import google_crc32c
 from hypothesis import strategies as st
 
 from kidx.java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from kidx.layout import ABORTED_TXN, CHECKSUMMED_FROM, OFFSET_INDEX, RECORD_BATCH, TIME_INDEX, Layout
+from kidx.layout import ABORTED_TXN, MESSAGE_V1, OFFSET_INDEX, RECORD_BATCH, TIME_INDEX, Layout
 from kidx.layout import LOG_OVERHEAD as _LOG_OVERHEAD
+from kidx.records.builder import write_checksum
 
 LARGEST: Final = 1 << 16
 """Maximum size in bytes of a content, which limits the memory."""
@@ -79,14 +78,9 @@ def repair_checksums(data: bytearray) -> None:
         magic_at = start + RECORD_BATCH.field("magic").offset
         if magic_at >= len(data):
             return
-        if data[magic_at] == 2:
-            crc_at, checksum = start + RECORD_BATCH.field("crc").offset, google_crc32c.value
-            begin = start + CHECKSUMMED_FROM
-        else:
-            crc_at, checksum = start + _LOG_OVERHEAD, zlib.crc32
-            begin = crc_at + 4
-        if begin <= end <= len(data):
-            data[crc_at : crc_at + 4] = checksum(bytes(data[begin:end])).to_bytes(4, "big")
+        layout = RECORD_BATCH if data[magic_at] == 2 else MESSAGE_V1
+        if start + layout.field("crc").offset + 4 <= end <= len(data):
+            write_checksum(data, start, end, layout)
 
 
 def _batch_starts(data: bytearray) -> list[int]:
@@ -132,7 +126,7 @@ def _change(rng: Random, data: bytearray, format_name: str, _known: Sequence[byt
         value = _below(rng, 304) - 3
     else:
         value = int.from_bytes(data[at : at + size], "big", signed=True) + _below(rng, 7) - 3
-    data[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "big")
+    _LAYOUTS[format_name].set(data, field.name, value, place[0])
 
 
 def _swap(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
@@ -184,7 +178,7 @@ def _splice_records(rng: Random, data: bytearray, format_name: str, known: Seque
     count = RECORD_BATCH.field("record_count")
     data[target[0] + count.offset : target[0] + size] = other[source[0] + count.offset : source[0] + size]
     length = source[1] - source[0] - _LOG_OVERHEAD
-    data[target[0] + 8 : target[0] + _LOG_OVERHEAD] = length.to_bytes(4, "big")
+    RECORD_BATCH.set(data, "length", length, target[0])
 
 
 def _renumber(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
@@ -193,7 +187,7 @@ def _renumber(rng: Random, data: bytearray, format_name: str, _known: Sequence[b
         return
     offset = _below(rng, 40)
     for at in _batch_starts(data):
-        data[at : at + 8] = offset.to_bytes(8, "big")
+        RECORD_BATCH.set(data, "base_offset", offset, at)
         last = at + RECORD_BATCH.field("last_offset_delta").offset
         offset += 1 + int.from_bytes(data[last : last + 4], "big") % 64
 

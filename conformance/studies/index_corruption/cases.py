@@ -5,19 +5,19 @@ The index of a killed broker has a preallocated tail of zeros after the entries.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
+
 Suffix = Literal[".index", ".timeindex"]
 Place = Literal["sealed", "active"]
 Shutdown = Literal["clean", "killed"]
 
-ENTRY: Final[dict[str, int]] = {".index": 8, ".timeindex": 12}
+ENTRY: Final[dict[str, int]] = {".index": OFFSET_INDEX.size, ".timeindex": TIME_INDEX.size}
 """Size in bytes of an entry."""
-_TIMESTAMP: Final = struct.Struct(">q")
 _SHIFT_MS: Final = 150
 """Half of the time span of a segment in this experiment."""
 
@@ -41,8 +41,8 @@ def _flipped(data: bytes, place: int) -> bytes:
 def _shifted(data: bytes, size: int, milliseconds: int) -> bytes:
     changed = bytearray(data)
     for place in range(0, entries_of(data, size) * size, size):
-        (timestamp,) = _TIMESTAMP.unpack_from(data, place)
-        _TIMESTAMP.pack_into(changed, place, timestamp + milliseconds)
+        timestamp, _ = TIME_INDEX.struct.unpack_from(data, place)
+        TIME_INDEX.set(changed, "timestamp", timestamp + milliseconds, place)
     return bytes(changed)
 
 

@@ -3,9 +3,7 @@
 Every segment has 12 offsets. After the clean stop, the active segment begins at offset 36. After the kill it begins at
 72, and the segments from 48 on were not flushed. ``sealed`` in a name means that a segment is inactive.
 
-Corruptions that were seen in production: files of other partitions, links, ``.kafka_cleanshutdown``, odd names.
-
-``sealed`` in a name means that a segment is inactive.
+Some corruptions were seen in production: files of other partitions, links, ``.kafka_cleanshutdown``, odd names.
 """
 
 from __future__ import annotations
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from conformance.studies.start_damage.corruptions import Damage, Site
 
 _MARK: Final = ".kafka_cleanshutdown"
-_EPOCH_AT: Final = 12
-"""Position of the leader epoch in a record batch."""
 _ALL: Final = (".log", ".index", ".timeindex")
 
 
@@ -173,10 +169,10 @@ def _of_a_partition(base: int) -> dict[str, Damage]:
         "a .log whose number is too large": do.write("99999999999999999999.log", b""),
         "a .log with a negative number": do.write("-1.log", b""),
         "a directory named like a producer snapshot": do.make_directory(file_name(500, ".snapshot")),
-        "sealed batch: a higher leader epoch": do.batch(12, 2, do.set_int(_EPOCH_AT, 7)),
-        "active batch: a higher leader epoch": do.batch(base, 2, do.set_int(_EPOCH_AT, 7)),
-        "active, last batch: a higher leader epoch": do.batch(base, 5, do.set_int(_EPOCH_AT, 7)),
-        "sealed batch: a negative leader epoch": do.batch(12, 2, do.set_int(_EPOCH_AT, -7)),
+        "sealed batch: a higher leader epoch": do.batch(12, 2, do.set_field("partition_leader_epoch", 7)),
+        "active batch: a higher leader epoch": do.batch(base, 2, do.set_field("partition_leader_epoch", 7)),
+        "active, last batch: a higher leader epoch": do.batch(base, 5, do.set_field("partition_leader_epoch", 7)),
+        "sealed batch: a negative leader epoch": do.batch(12, 2, do.set_field("partition_leader_epoch", -7)),
         "active .txnindex torn": do.write(file_name(base, ".txnindex"), b"\0" * 10),
         "log start is negative": do.set_offset("log-start-offset-checkpoint", -5),
         "recovery point is negative": do.set_offset("recovery-point-offset-checkpoint", -5),

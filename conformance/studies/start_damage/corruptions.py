@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import google_crc32c
-
 from conformance.studies.start_damage.observing import LOG_DIRS, TOPIC
+from kidx.layout import LOG_OVERHEAD, RECORD_BATCH
 from kidx.records import file_batches
+from kidx.records.builder import write_checksum
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Positions of fields in a record batch.
-_SIZE_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _DELTA_AT, _COUNT_AT, _RECORDS_AT = 8, 16, 17, 21, 23, 57, 61
-_INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
+_LENGTH: Final = RECORD_BATCH.codec("length")
+_RECORDS_AT: Final = RECORD_BATCH.size
 _OLD_NS: Final = 600_000_000 * 10**9
 OTHER_ID: Final = "AAAAAAAAAAAAAAAAAAAAZw"
 """Topic id that no topic has."""
@@ -167,7 +164,7 @@ def spread(base: int, number: int) -> Damage:
         path = site.file(base)
         content = bytearray(path.read_bytes())
         for each in list(file_batches(path))[number:]:
-            _LONG.pack_into(content, each.position, each.base_offset + 2**31)
+            RECORD_BATCH.set(content, "base_offset", each.base_offset + 2**31, each.position)
         path.write_bytes(content)
 
     return do
@@ -224,18 +221,22 @@ def batch(base: int, number: int, change: Callable[[bytearray], None], *, checks
     def do(site: Site) -> None:
         path = site.file(base)
         data = bytearray(path.read_bytes())
-        at = 0
+        at, size = 0, _size_of(data, 0)
         for _ in range(number):
-            at += 12 + _INT.unpack_from(data, at + _SIZE_AT)[0]
-        size = 12 + _INT.unpack_from(data, at + _SIZE_AT)[0]
+            at += size
+            size = _size_of(data, at)
         changed = data[at : at + size]
         change(changed)
         if checksum:
-            struct.pack_into(">I", changed, _CRC_AT, google_crc32c.value(bytes(changed[_ATTRIBUTES_AT:])))
+            write_checksum(changed)
         data[at : at + size] = changed
         path.write_bytes(data)
 
     return do
+
+
+def _size_of(data: bytearray, at: int) -> int:
+    return LOG_OVERHEAD + int(_LENGTH.unpack_from(data, at + RECORD_BATCH.field("length").offset)[0])
 
 
 def flip(data: bytearray) -> None:
@@ -248,33 +249,24 @@ def zero(data: bytearray) -> None:
     data[:] = bytes(len(data))
 
 
-def set_int(at: int, value: int) -> Callable[[bytearray], None]:
-    """Set four bytes."""
-    return lambda data: _INT.pack_into(data, at, value)
-
-
-def set_byte(at: int, value: int) -> Callable[[bytearray], None]:
-    """Set one byte."""
-
-    def change(data: bytearray) -> None:
-        data[at] = value
-
-    return change
+def set_field(name: str, value: int) -> Callable[[bytearray], None]:
+    """Set a field of the header of a batch."""
+    return lambda data: RECORD_BATCH.set(data, name, value)
 
 
 def set_base(offset: int) -> Callable[[bytearray], None]:
     """Set the base offset of a batch, which the checksum does not cover."""
-    return lambda data: _LONG.pack_into(data, 0, offset)
+    return set_field("base_offset", offset)
 
 
 # Changes of a batch to a negative size, an unknown format, a wrong number of records, an end before its last record,
 # a compression that it does not have, and the beginning of a transaction.
-set_size = set_int(_SIZE_AT, -5)
-set_magic = set_byte(_MAGIC_AT, 9)
-set_count = set_int(_COUNT_AT, 7)
-set_delta = set_int(_DELTA_AT, 0)
-claim_gzip = set_byte(_ATTRIBUTES_AT + 1, 1)
-set_transactional = set_byte(_ATTRIBUTES_AT + 1, 1 << 4)
+set_size = set_field("length", -5)
+set_magic = set_field("magic", 9)
+set_count = set_field("record_count", 7)
+set_delta = set_field("last_offset_delta", 0)
+claim_gzip = set_field("attributes", 1)
+set_transactional = set_field("attributes", 1 << 4)
 
 
 def repeat_offsets(data: bytearray) -> None:
