@@ -1,7 +1,7 @@
 """Java's numbers and texts, which Kafka's results depend on.
 
 ``int`` is 32 bits, ``long`` 64, both two's complement (Java Language Specification 4.2): sums wrap, division drops the
-fraction. ``new String(bytes, UTF_8)`` replaces malformed bytes by U+FFFD and raises no error. Python's
+fraction. ``new String(bytes, UTF_8)`` replaces malformed bytes by U+FFFD and raises no error. Python with
 ``errors="replace"`` differs in one case: Java replaces an encoded surrogate by one character, Python each of its bytes.
 """
 

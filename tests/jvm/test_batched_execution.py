@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.implementations.jvm import JvmIndex
-from conformance.implementations.jvm.index import INDEX
+from conformance.implementations.jvm.index import INDEX_LANGUAGE
 from conformance.implementations.jvm.step_batch import StepBatch
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import DivergenceError, Lockstep
@@ -243,7 +243,7 @@ def test_a_script_that_cannot_run_is_no_agreement(tmp_path: Path) -> None:
     followers = JvmIndex.batch_group(1, [(subject, 0)])
     subject.begin(tmp_path)
     followers.begin()
-    script = Cut(1, INDEX)
+    script = Cut(1, INDEX_LANGUAGE)
     script.perform(OPEN, [(subject.perform(OPEN), bytes(80))], lambda content, name: {name: content}, "0.index")
     followers.start(script, alone=True)
     with pytest.raises(Exception, match="step 0 of a batch cannot be executed"):
