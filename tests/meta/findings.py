@@ -35,6 +35,15 @@ _MARKUP: Final = (
 """Markdown of the pages, and what JIRA has for it."""
 _WRAPPED: Final = re.compile(r"(?<=\S)\n +(?=\S)|(?<=\S)\n(?!h\d\. |[*#|] )(?=\S)")
 """End of a line within a paragraph or an item, which the tracker would show."""
+_PRIVATE: Final = (
+    "- **Not public at first:** a client that sends what no official client sends is needed, so this is for the private list of "
+    "[Kafka's security page](https://kafka.apache.org/project-security.html)"
+)
+_OF_THIS_PROJECT: Final = tuple(
+    f"- **{name}" for name in ("Clauses", "JUnit", "Patch,", "Diff against", "Test on Kafka's", "Print the diff", "Run it")
+)
+"""Lines of a page that say nothing about Kafka."""
+_CLAUSES: Final = re.compile(r" \((?:[A-Z]{2,3}-\d+\w*(?:, )?)+\)")
 _COMMAND: Final = "python3 bootstrap.py pytest tests/jvm/test_findings.py"
 _DIFF: Final = "python3 bootstrap.py python -m tests.meta.findings --diff"
 
@@ -49,6 +58,7 @@ def header(finding: Finding) -> list[str]:
     others = [each for each in RELEASES if not (finding.fails_on(each) or finding.passes_on(each))]
     fixed = f"{finding.fixed} with the proposed fix applied to its class files" if finding.fixed else "no release"
     return [
+        *([_PRIVATE] if finding.hostile else []),
         f"- **Component:** {finding.component}",
         f"- **Affected, as executed:** {_releases(finding.affected)}",
         f"- **Not affected, as executed:** {_releases(finding.unaffected) or 'none'}",
@@ -58,12 +68,12 @@ def header(finding: Finding) -> list[str]:
         *(f"- **JUnit test:** [{test}]({_source(test)})" for test in finding.tests),
         f"- **The first test says, on {RELEASES[-1]}:** `{finding.says}`",
         *(f"- **Patch, as the test has it:** {_words(patch)}" for patch in finding.patches),
-        *(f"- **Diff against the source of {DIFF_RELEASE}:** {_place(edit)}" for edit in finding.edits),
+        *(f"- **Diff against the source of {DIFF_RELEASE}:** {_place(edit)}" for edit in finding.edits if edit.words),
         *(
             f"- **Test on Kafka's own helpers, in the diff:** [{file.stem}]({file.relative_to(ROOT).as_posix()})"
             for file in finding.added_files
         ),
-        *([f"- **Print the diff:** `{_DIFF} {finding.number}`"] if finding.edits else []),
+        f"- **Print the diff:** `{_DIFF} {finding.number}`",
         f"- **Run it:** `{_COMMAND}`; [other releases](README.md#run-the-tests)",
     ]
 
@@ -80,26 +90,29 @@ def listing() -> list[str]:
 
 
 def ticket(finding: Finding) -> str:
-    """Return the text of a ticket: the page, the sources of its tests, and of what the fix calls."""
+    """Return the text of a ticket without its diff: what the page says about Kafka, and the sources of its tests."""
     text = finding.page.read_text("utf-8")
+    for line in header(finding):
+        if line.startswith(_OF_THIS_PROJECT):
+            text = text.replace(f"{line}\n", "")
+    text = _CLAUSES.sub("", text)
     for pattern, new in _MARKUP:
         text = re.sub(pattern, new, text)
     parts = re.split(r"(\{code.*?\{code\})", text, flags=re.DOTALL)
     text = "".join(each if each.startswith("{code") else _WRAPPED.sub(" ", each) for each in parts)
-    paths = [_source(test) for test in finding.tests] + [_fix(patch) for patch in finding.patches]
     sources = [
         f"h2. {path.rpartition('/')[2]}\n\n{{code:java}}\n{(ROOT / path).read_text('utf-8')}{{code}}"
-        for path in dict.fromkeys(paths)
+        for path in dict.fromkeys(_source(test) for test in finding.tests)
     ]
     return "\n\n".join([text.rstrip(), *sources])
 
 
 def _place(edit: Edit) -> str:
-    return f"in `{edit.within.rpartition('/')[2]}`, {edit.words}"
+    return f"in `{edit.within.rpartition('/')[2].rstrip('.')}`, {edit.words}"
 
 
-def _diff_in_ticket(finding: Finding) -> str:
-    return f"\n\nh2. Diff\n\n{{code:diff}}\n{patch([finding])}{{code}}" if finding.edits else ""
+def _with_diff(finding: Finding) -> str:
+    return f"{ticket(finding)}\n\nh2. Diff\n\n{{code:diff}}\n{patch([finding])}{{code}}\n"
 
 
 def _words(patch: Patch) -> str:
@@ -142,14 +155,13 @@ def pages() -> dict[Path, str]:
 if __name__ == "__main__":
     if numbers := {int(each) for each in sys.argv[1:] if each != "--diff"}:
         chosen = [each for each in findings() if each.number in numbers]
+        if missing := numbers - {each.number for each in chosen}:
+            sys.stderr.write(f"there is no finding {', '.join(map(str, sorted(missing)))}\n")
+            sys.exit(2)
         if "--diff" in sys.argv:
-            if not all(each.edits for each in chosen) or not chosen:
-                having = ", ".join(str(each.number) for each in findings() if each.edits)
-                sys.stderr.write(f"there is a diff for {having} only\n")
-                sys.exit(2)
             sys.stdout.write(patch(chosen))
         else:
-            sys.stdout.write("\n\n".join(f"{ticket(each)}{_diff_in_ticket(each)}\n" for each in chosen))
+            sys.stdout.write("\n\n".join(map(_with_diff, chosen)))
     else:
         for page, text in pages().items():
             page.write_text(text, "utf-8")

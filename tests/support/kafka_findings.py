@@ -79,9 +79,10 @@ class Finding:
         unaffected: range of releases on which they pass; empty if no release does.
         elsewhere: reason why they do not run on the other releases.
         curiosity: True if the finding has no consequence for anybody.
+        hostile: True if it needs a client that sends what no official client sends.
         fixed: release to whose class files the fix is applied; empty if there is no fix.
         patches: the fix.
-        edits: the fix in the source of a release; empty if it needs more than a few lines.
+        edits: the fix in the source of a release.
         added: tests on the helpers of Kafka's own tests, ``Class.method``, which the diff adds.
         kept: the tests in ``added`` that pass without the fix, too.
     """
@@ -99,6 +100,7 @@ class Finding:
     unaffected: str = ""
     elsewhere: str = "they lack the feature"
     curiosity: bool = False
+    hostile: bool = False
     fixed: str = ""
     patches: tuple[Patch, ...] = ()
     edits: tuple[Edit, ...] = ()
@@ -169,8 +171,7 @@ def patch(chosen: Iterable[Finding]) -> str:
 
 def results_with_edits(directory: Path) -> dict[str, str]:
     """Run the tests of the findings with edits on the release whose source is edited, with the edited classes."""
-    chosen = [each for each in findings() if each.edits]
-    return _results(chosen, _edited([*jars_of(DIFF_RELEASE), tool_jar("junit")], directory), directory)
+    return _results(findings(), _edited([*jars_of(DIFF_RELEASE), tool_jar("junit")], directory), directory)
 
 
 def results_of_added(directory: Path, *, edited: bool) -> dict[str, str]:
@@ -185,13 +186,14 @@ def results_of_added(directory: Path, *, edited: bool) -> dict[str, str]:
     return run_tests([directory / "classes", *jars], directory / "classes", directory)
 
 
-def results_of_kafkas_tests(name: str, directory: Path, *, edited: bool) -> dict[str, str]:
-    """Run a test class of Kafka on the release whose source is edited, with or without the edits of all findings."""
-    return run_tests(_with_kafkas_tests(directory, edited=edited), name, directory)
+def results_of_kafkas_tests(names: Iterable[str], directory: Path, *, edited: bool) -> dict[str, str]:
+    """Run test classes of Kafka, or their methods, on the release whose source is edited, with or without the edits of all findings."""
+    return run_tests(_with_kafkas_tests(directory, edited=edited), names, directory)
 
 
 def _with_kafkas_tests(directory: Path, *, edited: bool) -> list[Path]:
-    jars = [*jars_of(DIFF_RELEASE), *test_jars(DIFF_RELEASE), *map(tool_jar, LIBRARIES)]
+    others = map(tool_jar, (f"kafka-storage-api-tests-{DIFF_RELEASE}", *LIBRARIES))
+    jars = [*jars_of(DIFF_RELEASE), *test_jars(DIFF_RELEASE), *others]
     return _edited(jars, directory) if edited else jars
 
 
@@ -202,7 +204,7 @@ def _edited(jars: list[Path], directory: Path) -> list[Path]:
     return [directory / "edited", *jars]
 
 
-def _results(chosen: list[Finding], jars: list[Path], directory: Path) -> dict[str, str]:
+def _results(chosen: Iterable[Finding], jars: list[Path], directory: Path) -> dict[str, str]:
     """Compile the tests of findings against a class path, and run them on it."""
     names = {test.split(".")[0] for each in chosen for test in each.tests}
     classes = directory / "classes"
@@ -231,19 +233,20 @@ def _patched(jars: list[Path], chosen: Iterable[Finding], before: Path) -> list[
     return [before, *jars]
 
 
-def run_tests(path: list[Path], tests: Path | str, directory: Path) -> dict[str, str]:
+def run_tests(path: list[Path], tests: Path | Iterable[str], directory: Path) -> dict[str, str]:
     """Run JUnit tests. Return the error of each test; empty if it passed.
 
     Args:
         path: class path.
-        tests: directory of the compiled tests, or name of a class.
+        tests: directory of the compiled tests, or names of classes, with # of methods.
         directory: working directory, which gets the reports.
     """
     silent = directory / "log4j2.properties"
     silent.write_text("rootLogger.level = off\n")
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={silent}"]
     java = [Path(find_java().home) / "bin" / "java", *options]
-    chosen = ["--select-class", tests] if isinstance(tests, str) else ["--scan-class-path", tests]
+    by_directory = isinstance(tests, Path)
+    chosen = ["--scan-class-path", tests] if by_directory else [_selection(each) for each in tests]
     junit = ["-jar", tool_jar("junit"), "execute", *chosen, "--disable-banner", "--details=none"]
     joined = os.pathsep.join(map(str, path))
     reports = directory / "reports"
@@ -263,6 +266,10 @@ def run_tests(path: list[Path], tests: Path | str, directory: Path) -> dict[str,
         name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').removesuffix('()')}"
         said[name] = "" if problem is None else f"{problem.get('type')}: {problem.get('message')}\n{problem.text}"
     return said
+
+
+def _selection(name: str) -> str:
+    return f"--select-{'method' if '#' in name else 'class'}={name}"
 
 
 def apply(patches: Iterable[Patch], jars: Iterable[Path], target: Path) -> None:

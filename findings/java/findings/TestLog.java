@@ -314,8 +314,18 @@ public final class TestLog implements Closeable {
                 : Class.forName("scala.Option").getMethod("apply", Object.class).invoke(null, remote));
         Method holder = methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
         Object option = holder == null ? result : call(holder, result);
+        Method pending = methodOrNull(result.getClass(), "futureHolderOpt", 0);
+        if (pending != null && call(pending, result) instanceof Optional<?> future && future.isPresent())
+            option = answer(future.get());
         boolean empty = (Boolean) call(method(option.getClass(), "isEmpty", 0), option);
         return empty ? -1 : number(call(method(option.getClass(), "get", 0), option), "offset");
+    }
+
+    /** What a lookup in remote storage answers in the end. */
+    private static Object answer(Object holder) throws Throwable {
+        Object future = call(method(holder.getClass(), "taskFuture", 0), holder);
+        Object result = ((java.util.concurrent.Future<?>) future).get();
+        return call(method(result.getClass(), "timestampAndOffset", 0), result);
     }
 
     /** Opens a log that starts at an offset, empty or not. */
