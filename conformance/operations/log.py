@@ -307,6 +307,7 @@ LOG_ERRORS: Final = {
     "out_of_bounds": "a read is outside a file or a batch",
     "kafka": "two segments contradict each other, or Kafka raises a KafkaException",
     "io": "the operating system reports an error, or bytes cannot be decompressed",
+    "cleaning_aborted": "a round of compaction ends before the segments are replaced",
     "buffer_underflow": "a marker or a compressed frame ends too early",
 }
 """The meaning of each error kind of an operation on a log."""

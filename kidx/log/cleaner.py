@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError, KidxError
+<<<<<<< HEAD
 from kidx.java_values import INT_MAX
+=======
+from kidx.java_numbers import INT_MAX
+from kidx.log.errors import CleaningAbortedError
+>>>>>>> 7823829b (A round of compaction that meets offsets which do not fit splits the segment and ends, in the reference as in all 27 releases: it raised another error, and left files. What the releases after 4.4.0 change has its expected rows)
 from kidx.log.record_filter import (
     CleanedTransactions,
     CleanerBuffer,
@@ -20,7 +25,13 @@ from kidx.log.record_filter import (
     RecordFilter,
     read_records,
 )
-from kidx.log.segments import CLEANED, SWAP, overflow_as_split_error
+from kidx.log.segments import (
+    CLEANED,
+    SWAP,
+    OverflowedSegmentError,
+    overflow_as_split_error,
+    split_overflowed,
+)
 from kidx.segment import LogSegment, system_clock
 from kidx.segment.files import file_name
 
@@ -267,18 +278,7 @@ class Cleaner:
     ) -> None:
         log = self.log
         base = group[0].base_offset
-        for suffix in SEGMENT_SUFFIXES:
-            (log.directory / (file_name(base, suffix) + CLEANED)).unlink(missing_ok=True)
-        cleaned = LogSegment.open(
-            log.directory,
-            base,
-            log.config,
-            init_file_size=log.config.init_file_size,
-            preallocate=log.config.preallocate,
-            file_suffix=CLEANED,
-            clock=system_clock,
-            dialect=log.dialect,
-        )
+        cleaned = self._open_cleaned(base)
         transactions.index = cleaned.txn_index
         try:
             for segment, following in pairwise([*group, None]):
@@ -291,10 +291,30 @@ class Cleaner:
             cleaned.flush()
             cleaned.set_last_modified(group[-1].last_modified)
             self._replace(group, cleaned)
+        except OverflowedSegmentError as error:
+            split_overflowed(error.segment, log.segments, self._open_cleaned)
+            cleaned.close()
+            cleaned.delete_if_exists()
+            raise CleaningAbortedError(f"{error.segment.log.path} was split, and the round ends", None) from error
         except BaseException:
             if log.segments.floor(base) is not cleaned:
                 cleaned.release_handles()
             raise
+
+    def _open_cleaned(self, base: int) -> LogSegment:
+        log = self.log
+        for suffix in SEGMENT_SUFFIXES:
+            (log.directory / (file_name(base, suffix) + CLEANED)).unlink(missing_ok=True)
+        return LogSegment.open(
+            log.directory,
+            base,
+            log.config,
+            init_file_size=log.config.init_file_size,
+            preallocate=log.config.preallocate,
+            file_suffix=CLEANED,
+            clock=system_clock,
+            dialect=log.dialect,
+        )
 
     def _replace(self, group: Sequence[LogSegment], cleaned: LogSegment) -> None:
         """Replace a group by its cleaned segment (``replaceSegments``; CL-16)."""

@@ -52,6 +52,12 @@ class RecordValidationError(InvalidRecordError):
     records: tuple[int, ...] = ()
 
 
+class CleaningAbortedError(KidxError, RuntimeError):
+    """Round of compaction that ended before its group was replaced (``LogCleaningAbortedException``)."""
+
+    kind = "cleaning_aborted"
+
+
 class SkippedRecordError(KidxError, RuntimeError):
     """Batch that must be rebuilt, although its keys and values were skipped (``UnsupportedOperationException``)."""
 

@@ -7,6 +7,7 @@ from machine_runs import no_divergence, run_machine
 from thorough_params import thorough_param
 
 from conformance.implementations.jvm.log import JvmLog
+from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
@@ -101,3 +102,69 @@ def test_the_machine_is_clean(releases, scratch):
         run_machine(CleanedMachine, lockstep, examples, seed=4)
     assert lockstep.statistics.steps > 100
     assert sum(clause.startswith("CL-") for clause in lockstep.statistics.exercised("4.4.0")) >= 5
+
+
+OVERFLOWING = 2**31 + 5
+"""Offset that needs more than 31 bits relative to a segment with base offset 0."""
+
+
+def overflowing_segment(scratch):
+    """Return the operation that moves the second of two equal batches of a closed log to ``OVERFLOWING``."""
+    path = next(scratch.rglob(f"{0:020}.log"))
+    content = path.read_bytes()
+    half = len(content) // 2
+    moved = content[:half] + OVERFLOWING.to_bytes(8, "big") + content[half + 8 :]
+    return Operation("damage_log_file", (path.name, "write_file", [moved.hex()]))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [each if each == "4.4.0" else thorough_param(each, marks_too=pytest.mark.in_turn(9)) for each in RELEASES],
+)
+def test_a_round_splits_a_segment_whose_offsets_do_not_fit(release, scratch):
+    """CL-23, and KAFKA-20036 changes it after 4.4.0: this round ends, and the next one cleans the two pieces."""
+    lockstep = LogLockstep([JvmLog(release)], scratch)
+    settings = SETTINGS | {"index.interval.bytes": 4096}
+    first = [
+        Operation("open_log", (settings, 0, 0, True, 10_000)),
+        *(Operation("append_as_leader", ([{"records": [[0, 1000 + each, 4, 1]]}], 0)) for each in range(2)),
+        Operation("close_log", (True,)),
+    ]
+    cleaned = Operation("clean_log", (-1, 200, 20, 1000))
+    opened = Operation("open_log", (settings, 0, 2, True, 10_000))
+    rolled = (Operation("roll_log"), Operation("update_high_watermark", (OVERFLOWING + 1,)))
+    with lockstep.example(), no_divergence():
+        for operation in first:
+            lockstep.perform(operation)
+        lockstep.flush()
+        lockstep.perform(overflowing_segment(scratch))
+        *_, ended, done = [lockstep.perform(each) for each in (opened, *rolled, cleaned, cleaned)]
+        lockstep.flush()
+    assert ended.outcome.error == "cleaning_aborted"
+    assert [base for base, _ in ended.state.segments] == [0, OVERFLOWING, OVERFLOWING + 1]
+    assert done.outcome.error is None
+
+
+@pytest.mark.parametrize(
+    "release",
+    [each if each == "4.4.0" else thorough_param(each, marks_too=pytest.mark.in_turn(9)) for each in RELEASES],
+)
+def test_segment_bytes_is_an_int(release):
+    """KAFKA-18309 would make it a long."""
+    jpype = start_jvm()
+    loader = release_loader(release, "log")
+    names = ("org.apache.kafka.storage.internals.log.LogConfig", "kafka.log.LogConfig")
+    (config,) = (loader.loadClass(name) for name in names if loader.getResource(name.replace(".", "/") + ".class"))
+    validate = next(
+        each for each in config.getMethods() if str(each.getName()) == "validate" and len(each.getParameterTypes()) == 1
+    )
+    for size, refused in ((2**31 - 1, False), (2**31, True)):
+        properties = jpype.JClass("java.util.Properties")()
+        properties.setProperty("segment.bytes", str(size))
+        try:
+            validate.invoke(None, properties)
+        except jpype.JException as error:
+            assert refused
+            assert "Not a number of type INT" in str(error.getCause().getMessage())
+        else:
+            assert not refused

@@ -26,7 +26,7 @@ NEWEST = "4.4.0"
 OTHERS = [thorough_param(release, marks_too=pytest.mark.in_turn(3)) for release in RELEASES if release != NEWEST]
 FAIL_WITH_EDITS = {
     "LogLoaderTest.testProducerSnapshotsRecoveryAfterUncleanShutdown",  # 11: lists the segments that a start reads
-    "UnifiedLogTest.testHighWatermarkMaintenance",  # 8: a high watermark inside a batch is that of a read there
+    "UnifiedLogTest.testHighWatermarkMaintenance",  # 8: expects a high watermark inside a batch to be its base offset
 }
 KAFKAS_TESTS = (
     "org.apache.kafka.storage.internals.log.LogSegmentTest",
@@ -86,7 +86,9 @@ def test_tests_on_kafkas_own_helpers_fail_until_the_source_is_edited(edited, tmp
 def test_no_test_of_kafka_fails_because_of_the_edits(tmp_path):
     """Except two, whose pages say why."""
     said = results_of_kafkas_tests(KAFKAS_TESTS, tmp_path, edited=True)
-    assert {test.partition(".")[0] for test in said} == {name.rpartition(".")[2].partition("#")[0] for name in KAFKAS_TESTS}
+    assert {test.partition(".")[0] for test in said} == {
+        name.rpartition(".")[2].partition("#")[0] for name in KAFKAS_TESTS
+    }
     assert {test for test, text in said.items() if text} == FAIL_WITH_EDITS
 
 

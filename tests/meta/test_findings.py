@@ -101,7 +101,9 @@ def test_a_ticket_has_the_markup_of_the_tracker(finding):
     assert text.startswith(f"h1. {finding.title}\n")
     assert not re.search(r"`|\]\(|\*\*|<!--|^#{2,} ", prose, re.MULTILINE)
     assert re.findall(r"^h2\. (.+)$", prose, re.MULTILINE)[: len(SECTIONS)] == SECTIONS
-    assert not re.search(r"bootstrap\.py|\b(?:[A-Z]{2,3}-\d+[a-z]?)\b(?<!KIP)", prose.replace("KIP-", "")), "of this project"
+    assert not re.search(r"bootstrap\.py|\b(?:[A-Z]{2,3}-\d+[a-z]?)\b(?<!KIP)", prose.replace("KIP-", "")), (
+        "of this project"
+    )
     assert text.split("\n", 3)[2].startswith("* *Not public at first:*") == finding.hostile
     for test in finding.tests:
         assert f" void {test.partition('.')[2]}(" in text

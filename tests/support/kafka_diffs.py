@@ -29,8 +29,8 @@ class Edit:
 
     Attributes:
         module: module of Kafka's tree.
-        within: class and method, e.g. ``org/apache/kafka/storage/internals/log/LogSegment.recover``; a class with a dot,
-            and no method, for a change outside methods.
+        within: class and method, e.g. ``org/apache/kafka/storage/internals/log/LogSegment.recover``; for a change
+            outside methods a class and a dot.
         at: regular expression of the place, which begins at the first character of a line.
         new: new lines; the lines that match replace a line ``\0``, and the text of a group replaces ``\1``.
         words: the change in one phrase; empty for what another edit needs, such as an import.
@@ -118,7 +118,7 @@ def write(edits: Iterable[Edit], directory: Path) -> list[Path]:
 
 
 def _span(text: str, method: str) -> tuple[int, int]:
-    """Return where the body of a method begins and ends: Kafka indents members by four blanks. No method: everywhere."""
+    """Return where the body of a method begins and ends: Kafka indents members by four blanks."""
     if not method:
         return 0, len(text)
     head = re.search(rf"^    [^\s*/][^;=\n]*\b{method}\(", text, re.MULTILINE)

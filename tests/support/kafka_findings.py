@@ -187,7 +187,7 @@ def results_of_added(directory: Path, *, edited: bool) -> dict[str, str]:
 
 
 def results_of_kafkas_tests(names: Iterable[str], directory: Path, *, edited: bool) -> dict[str, str]:
-    """Run test classes of Kafka, or their methods, on the release whose source is edited, with or without the edits of all findings."""
+    """Run test classes of Kafka, or their methods, with or without the edits of all findings."""
     return run_tests(_with_kafkas_tests(directory, edited=edited), names, directory)
 
 

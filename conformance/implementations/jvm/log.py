@@ -28,6 +28,8 @@ LOG_KIND_OF: Final = {
     "org.apache.kafka.storage.internals.log.IndexOffsetOverflowException": "offset_overflow",
     "kafka.common.LogSegmentOffsetOverflowException": "segment_overflow",
     "org.apache.kafka.storage.internals.log.LogSegmentOffsetOverflowException": "segment_overflow",
+    "kafka.common.LogCleaningAbortedException": "cleaning_aborted",
+    "org.apache.kafka.storage.internals.log.LogCleaningAbortedException": "cleaning_aborted",
     "kafka.log.CorruptIndexException": "corrupt",
     "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
     "org.apache.kafka.common.errors.OffsetOutOfRangeException": "out_of_range",
