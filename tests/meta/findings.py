@@ -36,8 +36,8 @@ _MARKUP: Final = (
 _WRAPPED: Final = re.compile(r"(?<=\S)\n +(?=\S)|(?<=\S)\n(?!h\d\. |[*#|] )(?=\S)")
 """End of a line within a paragraph or an item, which the tracker would show."""
 _PRIVATE: Final = (
-    "- **Not public at first:** a client that sends what no official client sends is needed, so this is for the private "
-    "list of [Kafka's security page](https://kafka.apache.org/project-security.html)"
+    "- **Not public at first:** a client that sends what no official client sends is needed, so this is for the "
+    "private list of [Kafka's security page](https://kafka.apache.org/project-security.html)"
 )
 _OF_THIS_PROJECT: Final = tuple(
     f"- **{name}" for name in ("Clauses", "JUnit", "Patch,", "Diff against", "Test on ", "Print the diff", "Run it")

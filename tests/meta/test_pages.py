@@ -14,6 +14,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from pages import BLOCKS, PAGES, ROOT, blocks, command_lines, the_block
 from startups import ID, PROPERTIES, flip, partition_record, write_metadata
 from thorough_params import thorough_param
@@ -42,13 +43,18 @@ PROGRAMS = [
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 DATA = "/var/lib/kafka/data"
 """The log directory of the examples; a copy of a golden one with one wrong byte takes its place."""
+_APART = [
+    f"{one.body}{other.body}"
+    for one, other in pairwise(BLOCKS)
+    if (one.page, other.page, one.language, other.language) == ("README.md", "README.md", "sh", "text")
+]
+"""Single commands to paste, each with the output in the next block."""
 SHOWN = {
     command: [expected for _, expected in group]
     for command, group in groupby(
         sorted(
             body.removeprefix("$ ").removeprefix("python3 bootstrap.py ").split("\n", 1)
-            for body in blocks("console")
-            if body.startswith("$ ")
+            for body in (*_APART, *(body for body in blocks("console") if body.startswith("$ ")))
         ),
         key=lambda each: each[0],
     )
@@ -331,8 +337,8 @@ def test_first_screen_has_both_tools():
     screen = "\n".join(README.splitlines()[:24])
     assert len(README.splitlines()) <= LONGEST_README
     commands = re.findall(r"^python3 bootstrap.py (.+)$", README, re.MULTILINE)
-    assert "$ python3 bootstrap.py kidx demo" in screen
-    assert commands == ["conformance run", "pytest"], "a fresh machine needs no more"
+    assert "\npython3 bootstrap.py kidx demo\n" in screen
+    assert commands == ["kidx demo", "conformance run", "pytest"], "a fresh machine needs no more"
     assert "may I start the broker?" in screen
     assert "kafka-dump-log" in screen
 
@@ -428,3 +434,20 @@ def test_pictures_load_nothing_from_servers():
     assert pictures
     for picture in pictures:
         assert not re.search(r"url\((?!#)", picture.read_text("utf-8"))
+
+
+def test_the_job_of_kubernetes_fits_itself_and_runs_a_command_that_exists():
+    job = yaml.safe_load(the_block("yaml", page="docs/watching.md", containing="CronJob"))
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,), (volume,) = pod["containers"], pod["volumes"]
+    (mount,) = container["volumeMounts"]
+    assert (job["apiVersion"], pod["restartPolicy"]) == ("batch/v1", "Never")
+    assert (mount["name"], mount["readOnly"], volume["persistentVolumeClaim"]["readOnly"]) == (
+        volume["name"],
+        True,
+        True,
+    )
+    program, command, path, *words = container["command"]
+    assert (program, path) == ("kidx", mount["mountPath"])
+    options = {name for each in command_of(kidx_app).commands[command].params for name in each.opts}
+    assert {word for word in words if word.startswith("-")} <= options
