@@ -49,7 +49,7 @@ from conformance.kafka.releases import load_release, load_tool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.kafka.releases import Group, Jar
+    from conformance.kafka.releases import Group, Jar, Release
 
 # Seconds to wait for another process that downloads. After that this process downloads as well:
 # the other one may be suspended, and renaming is safe in either order.
@@ -437,6 +437,17 @@ def moved_classes(release: str) -> list[Path]:
     if storage.startswith(_series(release)):
         return []
     return [jar for jar in class_path(storage, "log") if jar.name.startswith("kafka-clients-")]
+
+
+def jars_of_runs(release: Release) -> list[Jar]:
+    """Return all jars that a run of a release can need: its own, and those of tools and of remote storage."""
+    jars = [*release.jars, *map(load_tool, ("ecj", "asm", "asm-tree", "asm-commons", "jacoco"))]
+    storage = _STORAGE_OF.get(_series(release.name))
+    if storage is not None:
+        jars.append(load_tool(f"tiers-{storage}"))
+        if _series(storage) != _series(release.name):
+            jars += [jar for jar in load_release(storage).jars if jar.name.startswith("kafka-clients-")]
+    return jars
 
 
 def _storage_release(release: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.kafka.jar_fetch import Cache, class_path
+from conformance.kafka.jar_fetch import Cache, fetch, jars_of_runs
 from conformance.kafka.releases import RELEASES, load_release, user_releases
 from kidx.dialect import version_of
 from kidx.java import JavaSearch, search_java
@@ -46,7 +46,7 @@ class Fetched:
     """Result of a fetch: the class path, its size in bytes, and the number of jars that were missing."""
 
     release: str
-    group: Group
+    group: Group | None
     jars: tuple[Path, ...]
     size: int
     new_jars: int
@@ -84,18 +84,19 @@ def list_releases(cache: Cache | None = None) -> list[ReleaseStatus]:
 
 
 def fetch_release(
-    release: str, group: Group = "broker", *, progress: Progress | None = None, cache: Cache | None = None
+    release: str, group: Group | None = None, *, progress: Progress | None = None, cache: Cache | None = None
 ) -> Fetched:
-    """Fetch one group of a release's jars (``index``, ``segment``, ``log`` or ``broker``) into the cache.
+    """Fetch one group of a release's jars (``index``, ``segment``, ``log`` or ``broker``), or all that a run can need.
 
     Raises:
         UnknownReleaseError: the release is not locked.
         FetchError: a jar could not be fetched.
     """
     cache = cache or Cache()
-    jars = load_release(release).group(group)
+    locked = load_release(release)
+    jars = locked.group(group) if group else jars_of_runs(locked)
     new = sum(not cache.has(jar) for jar in jars)
-    paths = class_path(release, group, progress=progress, cache=cache)
+    paths = fetch(jars, progress=progress, cache=cache)
     return Fetched(release, group, tuple(paths), sum(jar.size for jar in jars), new, cache.directory)
 
 

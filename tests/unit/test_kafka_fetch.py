@@ -16,10 +16,12 @@ import requests
 from rich.console import Console
 
 from conformance.errors import CacheError, FetchError, HashMismatchError, ToolError, UnknownReleaseError
+from conformance.implementations.jvm.coverage import TOOLS
+from conformance.implementations.jvm.driver import ASM, COMPILER
 from conformance.kafka import jar_fetch as fetch_module
-from conformance.kafka.jar_fetch import Cache, Step, cache_directory, class_path, fetch
+from conformance.kafka.jar_fetch import Cache, Step, cache_directory, class_path, fetch, jars_of_runs
 from conformance.kafka.progress import show_progress
-from conformance.kafka.releases import RELEASES, Jar, Release
+from conformance.kafka.releases import GROUPS, RELEASES, Jar, Release, load_release, load_tool
 from conformance.kafka.status import fetch_release, list_releases
 
 
@@ -362,3 +364,13 @@ def test_the_commands_show_what_is_locked_and_cached(cache, monkeypatch):
     fetched = fetch_release("1.0.0", "index")
     assert (len(fetched.jars), fetched.new_jars, fetched.directory) == (3, 2, cache.directory)
     assert list_releases()[0].cached
+
+
+@pytest.mark.parametrize("release", ["2.4.0", "3.6.2", "4.4.0"])
+def test_the_jars_of_runs_are_those_of_every_class_path_and_of_the_tools(release):
+    """An empty group was that of brokers, without the logging of the others: a run still needed a network."""
+    jars = jars_of_runs(load_release(release))
+    assert {jar for group in GROUPS for jar in load_release(release).group(group)} <= set(jars)
+    assert {load_tool(name) for name in (COMPILER, *ASM, *TOOLS)} <= set(jars)
+    if release == "4.4.0":
+        assert {load_tool("tiers-4.3.1").name, "kafka-clients-4.3.1.jar"} <= {jar.name for jar in jars}
