@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError, KidxError
-<<<<<<< HEAD
 from kidx.java_values import INT_MAX
-=======
-from kidx.java_numbers import INT_MAX
 from kidx.log.errors import CleaningAbortedError
->>>>>>> 7823829b (A round of compaction that meets offsets which do not fit splits the segment and ends, in the reference as in all 27 releases: it raised another error, and left files. What the releases after 4.4.0 change has its expected rows)
 from kidx.log.record_filter import (
     CleanedTransactions,
     CleanerBuffer,
