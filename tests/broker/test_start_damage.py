@@ -4,11 +4,13 @@ import dataclasses
 import sys
 
 import pytest
+import startups
 
 from conformance import cli
+from conformance.studies.start_damage import experiment
 from conformance.studies.start_damage.cases import CASES
 from conformance.studies.start_damage.corruptions import InapplicableError, Site
-from conformance.studies.start_damage.experiment import StartResult, try_starts
+from conformance.studies.start_damage.experiment import Followed, StartResult, follow, try_starts
 from conformance.studies.start_damage.study import DAMAGE, Options
 from conformance.studies.study import Request
 from kidx.startup import predict
@@ -112,6 +114,20 @@ def test_rows_of_an_earlier_report_are_kept_if_only_some_cases_are_tried():
     assert DAMAGE.merged([right, wrong], [fixed], every) == [fixed]
     assert "**end 36** (predicted: end 48)" in DAMAGE.page([right, wrong], "")
     assert "**" not in DAMAGE.page([right, fixed], "").partition("| corruption |")[2]
+
+
+def test_printed_commands_are_followed_and_a_wrong_one_is_detected(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "LOG_DIRS", ("data",))
+    data = startups.stop_cleanly(startups.fill_partitions(tmp_path / "filled", 2), tmp_path / "data", {0: 48, 1: 48})
+    startups.flip(data / "orders-0" / startups.log(12), 6)
+    (data / "orders-1" / "leader-epoch-checkpoint").unlink()
+    found, again = follow(tmp_path, KRAFT, startups.start(data), lambda _: startups.start(data))
+    assert (found.cost, found.problem, "conv=notrunc" in found.command) == (0, "", True)
+    assert again == Followed(f"kidx repair {data / 'orders-1'} ")
+    assert startups.start(data).answer == "yes"
+    startups.flip(data / "orders-0" / startups.log(12), 6)
+    still = startups.start(data)
+    assert [each.problem for each in follow(tmp_path, KRAFT, still, lambda _: still)] == ["it is advised again"]
 
 
 def test_bad_arguments_are_one_line_and_exit_code_2(monkeypatch, capsys):

@@ -268,9 +268,16 @@ def follow(root: Path, release: str, start: Start, predict_again: Callable[[Path
             break
         done |= {each: Followed(each, cost, _problem_of(["sh", "-c", each])) for each, cost in new.items()}
         start = predict_again(root)
-    for directory in plan(verify_paths([root / name for name in LOG_DIRS], release=release, processes=1)).directories:
-        words = [sys.executable, "-m", "kidx", "repair", str(directory), "--kafka", release]
-        done[str(directory)] = Followed(" ".join(words), 0, _problem_of(words))
+    paths = [root / name for name in LOG_DIRS]
+
+    def repairable() -> list[Path]:
+        return plan(verify_paths(paths, release=release, processes=1)).directories
+
+    if directories := repairable():
+        _problem_of([sys.executable, "-m", "kidx", "repair", *map(str, paths), "--kafka", release])
+        left = repairable()
+        for each in directories:
+            done[str(each)] = Followed(f"kidx repair {each} ", problem="it is not repaired" if each in left else "")
     return list(done.values())
 
 
