@@ -116,6 +116,7 @@ def test_rows_of_an_earlier_report_are_kept_if_only_some_cases_are_tried():
     assert "**" not in DAMAGE.page([right, fixed], "").partition("| corruption |")[2]
 
 
+@pytest.mark.thorough
 def test_printed_commands_are_followed_and_a_wrong_one_is_detected(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "LOG_DIRS", ("data",))
     data = startups.stop_cleanly(startups.fill_partitions(tmp_path / "filled", 2), tmp_path / "data", {0: 48, 1: 48})

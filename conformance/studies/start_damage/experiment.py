@@ -332,7 +332,10 @@ def _affects_others(start: Start, site: Site) -> bool:
     """Return True if the broker, a log directory, or other partitions are predicted to fail because of this one."""
     paths = [each.path for each in (*start.fatal, *start.offline.values())]
     paths += [each.path for each in start.of("refused")]
-    return any(path == site.partition or site.partition in path.parents for path in paths)
+    renamed = f"{site.partition.name}."
+    return any(
+        path == site.partition or site.partition in path.parents or path.name.startswith(renamed) for path in paths
+    )
 
 
 class _Log:
