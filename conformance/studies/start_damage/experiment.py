@@ -19,7 +19,15 @@ import msgspec
 from conformance.scratch import scratch_directory
 from conformance.studies.start_damage.cases import CASES, Case
 from conformance.studies.start_damage.corruptions import InapplicableError, Site, name_of
-from conformance.studies.start_damage.observing import LAST_MS, LOG_DIRS, Prepared, Shutdown, observe, prepare
+from conformance.studies.start_damage.observing import (
+    LAST_MS,
+    LOG_DIRS,
+    Prepared,
+    Shutdown,
+    observe,
+    prepare,
+    topic_properties,
+)
 from kidx.errors import KidxError
 from kidx.records import file_batches
 from kidx.repair import plan
@@ -225,7 +233,12 @@ class Experiment:
 
     def _predicted(self, root: Path) -> Start:
         paths = [root / name for name in LOG_DIRS]
-        start = self.predictor(paths, verify_paths(paths, release=self.release, processes=1), self.release)
+        found = verify_paths(paths, release=self.release, processes=1)
+        config: dict[str, Path] = {}
+        if (root / "zookeeper").is_dir():  # it has the settings of the topics
+            config["config"] = root / "topics.properties"
+            config["config"].write_text(topic_properties(), "utf-8")
+        start = self.predictor(paths, found, self.release, **config)
         assert start is not None
         return start
 

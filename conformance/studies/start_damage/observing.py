@@ -59,6 +59,13 @@ _SETTINGS: Final = {
 }
 
 
+def topic_properties() -> str:
+    """Return the settings of the topics as lines of a file for ``kidx verify --config``."""
+    return "".join(
+        f"topic.{topic}.{name}={value}\n" for topic in (TOPIC, NEIGHBOUR) for name, value in _SETTINGS.items()
+    )
+
+
 def broker_at(
     release: str, directory: Path, kind: type[LocalBroker] = LocalBroker, *, is_prepared: bool = False
 ) -> LocalBroker:
