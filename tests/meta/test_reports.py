@@ -35,7 +35,7 @@ def test_the_sums_of_the_page_of_corrupt_directories_are_those_of_its_rows():
     for column, (release, cases, dead, _, right) in enumerate(summary[2:], 2):
         cells = [row[column].strip("|") for row in rows[2:] if row[column:] and row[column].strip()]
         assert rows[0][column] == release
-        assert int(cases) == len(cells) > 100
+        assert int(cases) == len(cells) >= 40
         assert int(dead) == sum(cell.lstrip("*").startswith("does not start") for cell in cells)
         assert right == f"{sum(not cell.startswith('**') for cell in cells)}/{cases}"
 

@@ -101,13 +101,13 @@ class StartDamage(BrokerStudy["Experiment", "Shared", "StartResult"]):
         kept = earlier if request.options.only is not None else ()
         known = {(*_case(row), row["release"]): row for row in kept if _case(row) in places}
         found = known | {(*_case(row), row["release"]): row for row in rows}
-        return sorted(found.values(), key=lambda row: (version_of(row["release"]), places[_case(row)]))
+        return sorted(found.values(), key=lambda row: (places[_case(row)], version_of(row["release"])))
 
     def page(self, rows: Sequence[Json], command: str) -> str:
-        releases = list(dict.fromkeys(row["release"] for row in rows))
         cases: dict[tuple[str, str], dict[str, Json]] = {}
         for row in rows:
             cases.setdefault(_case(row), {})[row["release"]] = row
+        releases = sorted({row["release"] for row in rows}, key=version_of, reverse=True)
         summary = []
         for release in releases:
             some = [row for row in rows if row["release"] == release]
