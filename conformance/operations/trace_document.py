@@ -80,12 +80,27 @@ def check_document(document: Object) -> None:
     """Raise an error if a document is not a trace.
 
     Raises:
-        ValueError: A member is missing or of another type; the message names the member.
+        ValueError: Members are missing or of another type; the message names each of them.
     """
     try:
         msgspec.convert(document, Document)
     except ValidationError as error:
-        raise ValueError(_error_message(str(error), document)) from None
+        wrong = [*filter(None, (_wrong_member(document, each) for each in msgspec.structs.fields(Document)))]
+        raise ValueError("; ".join(wrong) or _error_message(str(error), document)) from None
+
+
+def _wrong_member(document: Object, member: msgspec.structs.FieldInfo) -> str:
+    """Return what is wrong with one member of a document; empty if nothing is."""
+    alone = {name: value for name, value in document.items() if name == member.name}
+    try:
+        msgspec.convert(alone, msgspec.defstruct("Alone", [(member.name, member.type, *_default(member))]))
+    except ValidationError as error:
+        return _error_message(str(error), alone)
+    return ""
+
+
+def _default(member: msgspec.structs.FieldInfo) -> tuple[None, ...]:
+    return () if member.required else (None,)
 
 
 def _error_message(message: str, document: Object) -> str:

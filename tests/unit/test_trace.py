@@ -19,7 +19,7 @@ from conformance.lockstep.divergence import failure_json, plain
 from conformance.operations import SIGNATURES, Operation
 from conformance.operations.op import MANY
 from conformance.operations.trace import Trace, TraceError
-from conformance.operations.trace_document import schema, schema_text
+from conformance.operations.trace_document import check_document, schema, schema_text
 from conformance.operations.trace_file import load_traces, save_traces
 from conformance.operations.trace_steps import StepError, check_steps, is_inside
 from conformance.runs.replay import find_trace
@@ -87,6 +87,13 @@ def test_an_invalid_trace_is_rejected_by_the_schema_and_by_the_reader(tmp_path, 
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert not VALIDATOR.is_valid(document)
+
+
+def test_every_wrong_member_is_named():
+    document = trace().to_json() | {"machine": "", "release": "4.4"}
+    del document["format"]
+    with pytest.raises(ValueError, match=r"^format is missing; machine is ''.*; release is '4.4'"):
+        check_document(document)
 
 
 def test_a_trace_of_version_1_is_read(tmp_path):
