@@ -100,6 +100,7 @@ def test_an_uncommitted_larger_timestamp_may_hide_the_largest_visible_one():
         (-3, 6, PartitionOffsetResponse("t", 0, "UNSUPPORTED_VERSION"), None),
         (-7, 9, PartitionOffsetResponse("t", 0, None, 0, 50), None),
         (-7, 9, PartitionOffsetResponse("t", 0, None, 2, -1), "LO-15c"),
+        (-3, 6, PartitionOffsetResponse("t", 0, None, 0, -3), "LO-15c"),
         (-5, 9, PartitionOffsetResponse("t", 0, None, -1, -1), None),
         (-4, 8, PartitionOffsetResponse("t", 0, None, -1, -1), "LO-3a"),
         (-2, 1, PartitionOffsetResponse("t", 0, None, 1, -1), "LO-1"),

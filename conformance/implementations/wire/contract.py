@@ -80,7 +80,8 @@ class ListOffsetsContract:
             allowed |= self.allowed(ANY_TIME, view)
         if pair not in allowed:
             malformed = pair.offset < 0 and NOTHING in allowed
-            return ContractViolation("LO-14" if malformed else self._clause(target, view, pair), self._said(allowed))
+            clause = self._clause(target, view, pair) if known else "LO-15c"
+            return ContractViolation("LO-14" if malformed else clause, self._said(allowed))
         return self._broken_epoch(version, answer)
 
     def depends_on_tiers(self, target: int, version: int) -> bool:
