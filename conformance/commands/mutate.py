@@ -94,27 +94,22 @@ def mutate_command(
         _list(mutants, as_json=as_json)
         return 0
     seeds = tuple(dict.fromkeys(seed or _SEEDS))
-    if choices:
-        if report is not None:
-            raise ToolError("--report writes the metrics of defects, which --choices does not measure")
-        examples = None if max_examples == MAX_EXAMPLES else max_examples
-        return _judge(mutants, seeds, as_json=as_json, jobs=jobs, profile=profile.value, examples=examples)
+    if choices and report is not None:
+        raise ToolError("--report writes the metrics of defects, which --choices does not measure")
+    options = {"jobs": jobs, "step_timeout": step_timeout, "profile": profile.value}
     console = plain_console()
     shown = console.is_terminal and not (as_json or quiet)
     try:
+        if choices:
+            examples = None if max_examples == MAX_EXAMPLES else max_examples
+            return _judge(mutants, seeds, as_json=as_json, examples=examples, **options)
         with (
             metrics_writer(report, [m.machine for m in mutants], profile=profile.value, seed=seeds[0]) as emit,
             Progress(console=console, transient=True, disable=not shown) as progress,
         ):
             task = progress.add_task(f"{len(mutants)} mutants", total=len(mutants) * len(seeds))
             measured = measure(
-                mutants,
-                seeds,
-                profile=profile.value,
-                limit=max_examples,
-                jobs=jobs,
-                on_result=lambda _: progress.advance(task),
-                step_timeout=step_timeout,
+                mutants, seeds, limit=max_examples, on_result=lambda _: progress.advance(task), **options
             )
             for each in measured:
                 emit(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))

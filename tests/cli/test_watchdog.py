@@ -152,6 +152,7 @@ def open_index(kind, path, base_offset, max_index_size, writable):
 
 ENDLESS_MUTANT = """
 from conformance.cli import main
+from conformance.implementations.mutants.choices import choose_class
 from conformance.implementations.mutants.registry import defect
 from kidx import OffsetIndex
 
@@ -161,6 +162,8 @@ class NeverAnswers(OffsetIndex):
         while self.entries > 1:
             pass
         return super().lookup(target)
+
+choose_class("AI-33", "offset", NeverAnswers)
 
 if __name__ == "__main__":
     main()
@@ -214,19 +217,28 @@ def test_an_experiment_that_hangs(typed, name, path_of_work):
     assert LOOP.search(told["failure"]["actual"])
 
 
-@pytest.mark.thorough
-def test_a_mutant_that_never_returns(typed, path_of_work):
+def run_endless_mutant(typed, path_of_work, name, *options):
     (typed.work / "power.py").write_text(ENDLESS_MUTANT)
-    command = [sys.executable, "power.py", "mutate", "--mutant", "never-answers", "--seed", "0", "--step-timeout", "2"]
-    command += ["--max-shrink-time", "0", "--json", "--jobs", "1", "--report", "out"]
+    command = [sys.executable, "power.py", "mutate", "--mutant", name, "--seed", "0", "--step-timeout", "2"]
+    command += ["--max-shrink-time", "0", "--json", "--jobs", "1", *options]
     environment = {**os.environ, **path_of_work, "XDG_STATE_HOME": str(typed.work / "state")}
     done = subprocess.run(
         command, cwd=typed.work, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
-    told, _ = hung(typed, done, "mutant:never-answers")
-    assert "mutant:never-answers" in told["replay"]
+    told, _ = hung(typed, done, f"mutant:{name}")
+    assert f"mutant:{name}" in told["replay"]
+
+
+@pytest.mark.thorough
+def test_a_mutant_that_never_returns(typed, path_of_work):
+    run_endless_mutant(typed, path_of_work, "never-answers", "--report", "out")
     (stream,) = (typed.work / "out").rglob("events.ndjson")
     assert "RunFinished" not in stream.read_text(), "it did not conform, it was cut off"
+
+
+@pytest.mark.thorough
+def test_a_choice_that_never_returns(typed, path_of_work):
+    run_endless_mutant(typed, path_of_work, "offset-neveranswers", "--choices")
 
 
 @pytest.mark.thorough

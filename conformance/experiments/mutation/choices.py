@@ -6,23 +6,21 @@ says, and in what follows from it.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.clauses import load_clauses
-from conformance.experiments.mutation.measuring import MAX_EXAMPLES
+from conformance.experiments.mutation.measuring import MAX_EXAMPLES, run_watched
 from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.implementations.mutants.choices import CHOICES
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep.divergence import decide
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.machines import MACHINES
 from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.profiles import PROFILES
+from conformance.runs.replay import load_regression_traces, replay_operations
 from conformance.scratch import scratch_directory
-from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -86,7 +84,7 @@ def judge(
     own = load_clauses()[choice.clause].level.lower()
     count = examples or PROFILES[profile].examples_of(choice.machine)
     failure = _diverging(choice, "must", seed, releases or releases_of(choice), profile, count)
-    found = _diverging(choice, own, seed, (choice.release,), profile, MAX_EXAMPLES) is not None
+    found = _diverging(choice, own, seed, (choice.release,), profile, MAX_EXAMPLES, of_traces=True) is not None
     if failure is None:
         return ChoiceResult(name, seed, conforms=True, found=found)
     divergence = failure.divergence
@@ -148,9 +146,20 @@ def _together(choice: Mutant, defect: Mutant) -> type:
 
 
 def _diverging(
-    choice: Mutant, level: str, seed: int, releases: Iterable[str], profile: str, examples: int
+    choice: Mutant,
+    level: str,
+    seed: int,
+    releases: Iterable[str],
+    profile: str,
+    examples: int,
+    *,
+    of_traces: bool = False,
 ) -> DivergenceError | None:
-    """Return the first divergence that counts at a level, or None."""
+    """Return the first divergence that counts at a level, or None.
+
+    Args:
+        of_traces: True to replay the regression traces first, as a run does.
+    """
     machine = MACHINES[choice.machine]
 
     def decided(divergence: Divergence) -> Decision:
@@ -164,6 +173,8 @@ def _diverging(
         settings = PROFILES[profile].settings(examples)
 
         def perform() -> None:
+            for trace in load_regression_traces(choice.machine) if of_traces else ():
+                replay_operations(lockstep, trace.operations)
             for chunk in chunks_of(choice.machine, examples, seed):
                 run_chunk(machine.bind(lockstep), settings, chunk.seed, chunk.examples)
 
@@ -177,6 +188,7 @@ def judge_all(
     *,
     jobs: int | None = None,
     on_result: Callable[[ChoiceResult], None] = lambda _: None,
+    step_timeout: float = STEP_TIMEOUT_S,
     **options: Any,
 ) -> list[ChoiceResult]:
     """Run choices in worker processes, each with every seed.
@@ -185,13 +197,18 @@ def judge_all(
         names: The names of the choices.
         jobs: The number of worker processes; the number of processors if None.
         on_result: A callback that receives each result.
+        step_timeout: The maximum duration of a step in seconds.
         **options: Further arguments for the run of each choice.
+
+    Raises:
+        WorkerHangError: A step of a choice hangs; the message contains the choice.
     """
-    workers = jobs or os.cpu_count() or 1
     results = list[ChoiceResult]()
-    with WorkerPool(workers, multiprocessing.get_context("spawn")) as pool:
-        running = [pool.submit(judge, name, seed, **options) for seed in seeds for name in names]
-        for future in as_completed(running):
-            results.append(future.result())
-            on_result(results[-1])
+
+    def note(result: ChoiceResult) -> None:
+        results.append(result)
+        on_result(result)
+
+    tasks = [(CHOICES[name], seed) for seed in seeds for name in names]
+    run_watched(judge, tasks, note, jobs=jobs, step_timeout=step_timeout, **options)
     return sorted(results, key=lambda each: (names.index(each.choice), each.seed))

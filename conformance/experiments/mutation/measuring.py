@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import ToolError
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.lockstep.watchdog import Hang
     from conformance.operations import Json
+
+ResultT = TypeVar("ResultT")
 
 MAX_EXAMPLES: Final = 2_000
 """Number of examples in which every mutant must be killed."""
@@ -227,16 +229,52 @@ def measure(
     """
     mutants = list(mutants)
     found: dict[tuple[str, int], KillResult] = {}
-    options: dict[str, Any] = {"profile": profile, "limit": limit}
+
+    def note(ended: KillResult) -> None:
+        found[ended.mutant, ended.seed] = ended
+        on_result(ended)
+
+    tasks = [(mutant, seed) for seed in seeds for mutant in mutants]
+    run_watched(_search_by_name, tasks, note, jobs=jobs, step_timeout=step_timeout, profile=profile, limit=limit)
+    return [MutantScore(mutant, tuple(found[mutant.name, seed] for seed in seeds)) for mutant in mutants]
+
+
+def _search_by_name(name: str, seed: int, **options: Any) -> KillResult:
+    return search_kill(MUTANTS[name], seed, **options)
+
+
+def run_watched(
+    work: Callable[..., ResultT],
+    tasks: Iterable[tuple[Mutant, int]],
+    on_result: Callable[[ResultT], None],
+    *,
+    jobs: int | None,
+    step_timeout: float,
+    **options: Any,
+) -> None:
+    """Call a function with the name of a mutant, a seed and the options, for each task, in worker processes.
+
+    Args:
+        work: function of a module.
+        tasks: mutants, or choices, and seeds.
+        on_result: callback that receives each result.
+        jobs: number of worker processes; the number of processors if None.
+        step_timeout: maximum duration of a step in seconds.
+
+    Raises:
+        WorkerHangError: a step of a mutant hangs; the message contains the mutant.
+    """
     workers = jobs or os.cpu_count() or 1
     # The workers must not inherit the state of this process, for instance a running Java virtual machine.
     context = multiprocessing.get_context("spawn" if workers > 1 else None)
     # A scratch directory is unsuitable, because a forked process would remove it at its end.
     with TemporaryDirectory(prefix="kidx-") as directory, WorkerPool(workers, context) as pool:
         messages = Path(directory)
-        options |= {"step_timeout": step_timeout, "messages": messages}
-        searches = [pool.submit(_search_by_name, mutant.name, seed, options) for seed in seeds for mutant in mutants]
-        for future in as_completed(searches):
+        limits = step_timeout, messages
+        running = [
+            pool.submit(_watched, work, mutant.name, seed, mutant.machine, limits, options) for mutant, seed in tasks
+        ]
+        for future in as_completed(running):
             try:
                 ended = future.result()
             except BrokenProcessPool:
@@ -244,22 +282,26 @@ def measure(
                     if (report := load_hang(message)) is not None:
                         raise WorkerHangError(message.name, report[1]) from None
                 raise
-            found[ended.mutant, ended.seed] = ended
             on_result(ended)
-    return [MutantScore(mutant, tuple(found[mutant.name, seed] for seed in seeds)) for mutant in mutants]
 
 
-def _search_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
-    """Search for a mutant in a worker. A step that hangs is written to a file and ends the process."""
-    mutant, own = MUTANTS[name], dict(options)
-    messages, step_timeout = own.pop("messages"), own.pop("step_timeout")
+def _watched(
+    work: Callable[..., ResultT],
+    name: str,
+    seed: int,
+    machine: str,
+    limits: tuple[float, Path],
+    options: dict[str, Any],
+) -> ResultT:
+    """Do the work in a worker. A step that hangs is written to a file and ends the process."""
+    step_timeout, messages = limits
 
     def give_up(hang: Hang) -> None:
-        save_hang(hang, mutant.machine, messages / name)
+        save_hang(hang, machine, messages / name)
         exit_process(1)
 
     with watch_steps(step_timeout, give_up):
-        return search_kill(mutant, seed, **own)
+        return work(name, seed, **options)
 
 
 @contextmanager
