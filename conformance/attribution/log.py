@@ -38,7 +38,7 @@ from kidx.layout import ATTRIBUTE_LOG_APPEND_TIME
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
 from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
-from kidx.producers.snapshot import HEAD
+from kidx.producers.snapshot import HEAD, problem_of
 from kidx.records import iter_batches
 from kidx.records.record import NO_TIMESTAMP
 
@@ -136,8 +136,9 @@ def reads_snapshot(step: LogStep) -> bool:
 
 
 def forgets(step: LogStep) -> bool:
-    """Return True if a log with records that was shut down cleanly is opened without a snapshot."""
-    return bool(step.args[3]) and not snapshots_in(step.files_before) and any(step.files_before.values())
+    """Return True if a log with records that was shut down cleanly is opened without a snapshot that can be read."""
+    snapshots = (step.files_before[name] for name in snapshots_in(step.files_before))
+    return bool(step.args[3]) and all(map(problem_of, snapshots)) and any(step.files_before.values())
 
 
 def passes_by(step: LogStep) -> bool:
@@ -152,8 +153,7 @@ _PRODUCER: Final = " ".join(PRODUCER_ERRORS)
 PRODUCER_ROWS = (
     Row("LG-30", "open_log", "ok", "the producers, or a snapshot", forgets),
     Row("LG-32", ANY, "ok", "the bytes of a snapshot", lambda s: any(producer_counts(s))),
-    Row("LG-33", "roll_log append_as_follower append_as_leader close_log open_log truncate_log", "ok",
-        "the names of the snapshots", writes_snapshot),
+    Row("LG-33", ANY, ANY, "the names of the snapshots", writes_snapshot),
     Row("LG-34a", "delete_records apply_retention", "ok", "the names of the snapshots", deletes_snapshot),
     Row("LG-34b", "apply_retention truncate_log open_log", "ok", "the names of the snapshots", deletes_snapshot),
     Row("LG-77", "truncate_log", " ".join(LOG_ERROR_KINDS), "the names of the snapshots", outlives,
@@ -172,6 +172,8 @@ PRODUCER_ROWS = (
     Row("LG-45a", "verify_transaction", "ok", "the answer"),
     Row("LG-45a", "append_verified append_as_leader", f"ok {_PRODUCER}", "another outcome", begins_where_verified),
     Row("LG-45b", "append_verified", "ok out_of_order_sequence", "another outcome", is_client),
+    Row("LG-45b", "append_as_leader", "ok out_of_order_sequence", "another outcome",
+        lambda s: is_client(s) and s.args[0][0]["producer"][0] in s.before.verified),
     Row("LG-45c", "verify_transaction", "producer_fenced", "there would be a guard",
         rare="few epochs are older than the producer's epoch"),
     Row("LG-45c", "append_verified", "out_of_order_sequence", "another outcome",
@@ -183,7 +185,7 @@ PRODUCER_ROWS = (
         "few batches are older than those that a producer's state holds"),
     Row("LG-43", ANY, "ok", "the last stable offset",
         lambda s: s.now is not None and s.now.last_stable_offset < s.now.high_watermark),
-    Row("LG-42", ANY, "ok", "the bytes of a snapshot", lambda s: any(count > 1 for count in producer_counts(s))),
+    Row("LG-42", ANY, ANY, "the bytes of a snapshot", lambda s: any(count > 1 for count in producer_counts(s))),
 )
 # fmt: on
 
@@ -356,6 +358,13 @@ def rolled(step: LogStep) -> bool:
 def truncates(step: LogStep) -> bool:
     """Return True if the offset of the truncation is inside the log."""
     return bool(step.value)
+
+
+def depends_on_order(step: LogStep) -> bool:
+    """Return True if retention deleted segments, and one without timestamps or with later ones precedes another."""
+    names = sorted(name for name in step.files_before if name.endswith(".log"))
+    ages = [_largest_in(step.files_before[name]) for name in names]
+    return bool(step.value) and (-1 in ages[:-1] or ages != sorted(ages))
 
 
 def requests(target: int) -> Condition:
@@ -641,7 +650,8 @@ ROWS = (
     Row("LG-78", "open_log", "ok io invalid_argument", "another outcome, or other epochs",
         lambda s: EPOCHS in s.before.corrupted and bool(s.files_before.get(EPOCHS))),
     Row("LG-12", "delete_records", "ok out_of_range", "the state and the epoch file"),
-    Row("LG-13", "apply_retention", "ok", "the number of segments, the state", lambda s: bool(s.value)),
+    Row("LG-13", "apply_retention", "ok", "the number of segments, the state", depends_on_order,
+        "few rounds delete a segment that is younger than the next one"),
     Row("LG-14", "apply_retention", "ok", "the number of segments, the state"),
     Row("LG-15", "open_log", "ok", "the files and the state", lambda s: bool(s.args[3]) and reopens(s)),
     Row("LG-16", "open_log", "ok", "the files and the state", lambda s: not s.args[3] and reopens(s)),

@@ -135,6 +135,11 @@ class Divergence:
         return differs and OF_MEMORY in (*self.clauses, *self.rests_on)
 
     @property
+    def is_of_parts(self) -> bool:
+        """True if the state of a part differs, such as the capacity of an index of a segment."""
+        return any("." in name for name in self.fields)
+
+    @property
     def creates_other_files(self) -> bool:
         """True if a file exists on one side only, except for an empty one that need not exist."""
         if not MAY_BE_EMPTY.isdisjoint((*self.clauses, *self.rests_on)) and all(
@@ -434,6 +439,8 @@ _RENAMING: Final = frozenset({"rename", "rename_segment"})
 """The operations after which the files have other names."""
 _APPENDING: Final = frozenset({"append", "bulk_append", "maybe_append", "bulk_maybe_append", "append_aborted"})
 """The operations after which an index has more entries, which its file need not show yet."""
+_UNREPORTED: Final = frozenset({"verify_transaction", "assign_topic_id", "raise_high_watermark"})
+"""The operations of a log that change what its state does not include: guards, the topic id, the place of an offset."""
 
 
 class Decision(IntEnum):
@@ -463,19 +470,23 @@ def can_continue(divergence: Divergence, level: str = "observed") -> bool:
     """Return True if a participant can continue with an example after a divergence, since state and files are right.
 
     At level must, differences that only callers of Kafka's classes can notice do not matter, and the length of an index
-    file matters to steps that depend on it (:mod:`conformance.attribution.history`).
+    file matters to steps that depend on it (:mod:`conformance.attribution.history`). A segment has no history: it does
+    not continue after a difference in the capacity of its indexes.
 
     If only one of participant and reference failed to open, release or rename files, their states differ. A comparison
     of the states does not always show this, because a closed index need not report its state. An index that never
-    reports it may also have an entry in memory that only one side accepted.
+    reports it may also have an entry in memory that only one side accepted. A log has more in memory than its state
+    includes.
     """
     if level == "must" and (divergence.is_unnoticed or divergence.is_of_length or divergence.is_of_memory):
-        return not divergence.creates_other_files
+        return not (divergence.creates_other_files or divergence.is_of_parts)
     if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
         return False
     operation = divergence.operation
     is_refused, was_refused = divergence.are_errors
     if is_refused != was_refused and operation.name in _APPENDING and not divergence.reports_state:
+        return False
+    if operation.name in _UNREPORTED and not (is_refused and was_refused):
         return False
     return is_refused == was_refused or (operation.effect is None and operation.name not in _RENAMING)
 

@@ -437,6 +437,19 @@ def test_a_participant_without_a_state_drops_out_after_an_append_that_one_side_r
     assert can_continue(replace(unlike("append", (("outcome",), ("io", None), ("closed", None))), reports_state=False))
 
 
+@pytest.mark.parametrize("operation", ["verify_transaction", "assign_topic_id", "raise_high_watermark"])
+def test_a_participant_drops_out_after_another_result_that_changes_what_no_state_includes(operation):
+    assert not can_continue(unlike(operation, (("outcome",), ("producer_fenced", None), (None, True))))
+    assert can_continue(unlike(operation, (("outcome",), ("io", None), ("kafka", None))))
+
+
+def test_a_segment_drops_out_after_another_capacity_of_an_index():
+    """A roll depends on it, and a segment has no history."""
+    one = unlike("resize_indexes", (("state",), None, None), "SEG-25", fields=("time_index.max_entries",))
+    assert not can_continue(one, "must")
+    assert can_continue(replace(one, fields=("max_entries",)), "must")
+
+
 def test_related_divergences_are_reported_saved_and_found_by_their_clauses():
     sight = {
         "signature": "close: outcome ok -> io",

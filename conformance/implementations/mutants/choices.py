@@ -22,7 +22,7 @@ from conformance.implementations.mutants.mapped import (
     SkipsTheZeroTail,
 )
 from conformance.implementations.mutants.planting import FragmentError, planted
-from conformance.implementations.mutants.registry import MUTANTS, REFERENCES, START, Mutant
+from conformance.implementations.mutants.registry import MUTANTS, NEWEST, REFERENCES, START, Mutant
 from conformance.implementations.mutants.search import (
     GoesBackToTheFirstEqualKey,
     GoesOnToTheLastEqualKey,
@@ -48,8 +48,11 @@ WITHOUT_A_CHOICE: Final[dict[str, str]] = {}
 """The clauses below MUST of index machines that have no choice, with the reason."""
 
 
-def choose(clause: str, name: str, title: str, machine: str, build: Callable[[], type]) -> None:
+def choose(clause: str, name: str, title: str, machine: str, build: Callable[[], type], release: str = NEWEST) -> None:
     """Register a choice that a machine has to find, if the package knows a release that its clause applies to.
+
+    Args:
+        release: The newest release in which it can be found.
 
     Raises:
         ValueError: The name is taken, or the clause is a MUST.
@@ -57,7 +60,9 @@ def choose(clause: str, name: str, title: str, machine: str, build: Callable[[],
     about = load_clauses()[clause]
     if name in CHOICES or about.level == "MUST":
         raise ValueError(f"{name}: the name is taken, or {clause} is a MUST")
-    newest = next((release for release in reversed(RELEASES) if about.applies_to(release)), None)
+    known = list(RELEASES)
+    found_in = known[: known.index(release) + 1] if release in known else known
+    newest = next((each for each in reversed(found_in) if about.applies_to(each)), None)
     if newest is not None:
         CHOICES[name] = Mutant(name, title, machine, clause, newest, build)
 
@@ -79,9 +84,13 @@ def _planted_in(base: type, function: str, before: str, after: str) -> type:
         return type("Chosen", (base, planted(AbstractIndex, [function], before, after)), {})
 
 
-def choose_class(clause: str, kind: str, made: type) -> None:
-    """Register a class as a choice; its docstring is the title."""
-    choose(clause, f"{kind}-{made.__name__.lower()}", (made.__doc__ or "").partition("\n")[0], kind, lambda: made)
+def choose_class(clauses: str, kind: str, made: type, release: str = NEWEST) -> None:
+    """Register a class as a choice about each of the clauses; its docstring is the title. See :func:`choose`."""
+    first, *others = clauses.split()
+    name, title = f"{kind}-{made.__name__.lower()}", (made.__doc__ or "").partition("\n")[0]
+    choose(first, name, title, kind, lambda: made, release)
+    for clause in others:
+        choose(clause, f"{name}-{clause.lower()}", title, kind, lambda: made, release)
 
 
 def choose_defect(clause: str, kind: str, name: str) -> None:

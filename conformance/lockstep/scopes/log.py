@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.log import clauses_of_log_step
 from conformance.attribution.log_implicated import implicated_clauses, narrow_clauses
@@ -16,13 +16,22 @@ from conformance.operations.log import LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
+    from conformance.lockstep.divergence import Divergence, FileDifference
     from kidx.dialect import Dialect
 
 
 ObservedFiles = tuple[LogObservation, Files]
+
+
+_RIGHT: Final = frozenset({"sound", "room", "sparse.index", "sparse.timeindex"})
+"""Keywords for index files whose entries are right for the log."""
+
+
+def _has_right_entries(file: FileDifference) -> bool:
+    return not _RIGHT.isdisjoint(file.how)
 
 
 class LogScope(DirectoryScope[LogObservation]):
@@ -74,6 +83,29 @@ class LogScope(DirectoryScope[LogObservation]):
         before, after = seen
         found = implicated_clauses(clauses, operation, dialect, before[0].state, after, expected[0], actual[0])
         return narrow_clauses(found, operation, expected, actual)
+
+    def is_reachable_by_broker(self, operation: Operation, tracked: TrackedLog, after: ObservedFiles) -> bool:
+        """See the base class: files in a directory with another name are not compared, and may differ unseen."""
+        del operation, after
+        return not tracked.renamed
+
+    def hidden(self, tracked: TrackedLog, operation: Operation) -> tuple[str, ...]:
+        """See the base class: a state does not include the entries that a truncation leaves in an index."""
+        del operation
+        return ("LG-83",) if tracked.is_truncated else ()
+
+    def rests_on(
+        self,
+        history: Any,
+        hidden: tuple[str, ...],
+        divergence: Divergence,
+        expected: LogObservation,
+        actual: LogObservation,
+    ) -> Collection[str]:
+        """See the base class: only other entries, which are right for the log, depend on these entries."""
+        del history, expected, actual
+        is_of_entries = set(divergence.aspects) == {"bytes"} and all(map(_has_right_entries, divergence.files))
+        return hidden if is_of_entries else ()
 
     def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.segment import TrackedSegment, segment_clauses_of, track_segment_step
@@ -14,6 +15,7 @@ from conformance.lockstep.scope import Group, Scope
 from conformance.operations import OK, Operation
 from conformance.operations.segment import SEGMENT_OPS, SUFFIXES, SegmentObservation
 from kidx.errors import KidxError
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.records import iter_memory_batches
 from kidx.segment import file_name
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from conformance.operations.segment import IndexState, SegmentState
     from kidx.dialect import Dialect
+    from kidx.layout import Layout
 
 Files = tuple[bytes | None, ...]
 """The contents in the order of :data:`SUFFIXES`; None for a file that does not exist."""
@@ -29,6 +33,7 @@ Name = tuple[int, str]
 """The base offset, and the end of the names of the files, e.g. ``".deleted"``."""
 _APPENDS: Final = frozenset({"append_records", "append_from_file"})
 _SEARCHES_LOG: Final = frozenset({"translate_offset", "read_segment", "truncate_segment"})
+_NOTICED: Final = frozenset({None, "invalid_offset"})
 _REACHED: Final = frozenset({None, "corrupt_record"})
 ObservedFiles = tuple[SegmentObservation, Files]
 
@@ -44,6 +49,36 @@ def _is_in_order(log: bytes) -> bool | None:
     except KidxError:
         return None
     return True if not log[end:].strip(b"\0") else None
+
+
+def _names_its_end(operation: Operation) -> bool:
+    """Return True if the batches of an append are in order, and the named offset, if any, is their last one."""
+    records, named, *_ = operation.args
+    batches = bytes.fromhex(records)
+    if operation.name != "append_records" or not batches:
+        return True
+    return bool(_is_in_order(batches)) and named in (None, [*iter_memory_batches(batches)][-1].last_offset)
+
+
+def _has_own_indexes(state: SegmentState | None, log: bytes, offsets: bytes | None, times: bytes | None) -> bool:
+    """Return True if the entries of both indexes are of batches of the log, and not what another segment left."""
+    positions, timestamps, end = set[int](), set[int](), 0
+    with contextlib.suppress(KidxError):
+        for batch in iter_memory_batches(log):
+            positions.add(end)
+            timestamps.add(batch.max_timestamp)
+            end += batch.size_in_bytes
+    if state is None:
+        return True
+    of_offsets = _unpacked(OFFSET_INDEX, offsets, state.offset_index)
+    of_times = _unpacked(TIME_INDEX, times, state.time_index)
+    # The first batch has no entry in the offset index (SEG-5).
+    return {position for _, position in of_offsets} <= positions - {0} and {time for time, _ in of_times} <= timestamps
+
+
+def _unpacked(layout: Layout, data: bytes | None, index: IndexState | None) -> list[tuple[int, int]]:
+    count = min(0 if index is None else index.entries, len(data or b"") // layout.size)
+    return [layout.struct.unpack_from(data or b"", number * layout.size) for number in range(count)]
 
 
 class SegmentParticipant(Participant):
@@ -123,17 +158,23 @@ class SegmentScope(Scope[SegmentObservation, Files]):
         seen: tuple[ObservedFiles, ObservedFiles],
         actual: ObservedFiles,
     ) -> bool:
-        """See the base class: batches are in order, and an append follows a whole batch and names its timestamps."""
-        (_, (log, *_)), (expected, (log_after, *_)) = seen
+        """See the base class: batches are in order, an append is honest, and the indexes are of this log."""
+        (_, (log, *_)), (expected, (log_after, *indexes)) = seen
+        errors = {expected.outcome.error, actual[0].outcome.error}
+        if operation.name == "recover_segment":
+            # A recovery notices batches out of order only where an entry is due, which is open.
+            return errors != _NOTICED or _is_in_order(log or b"") is not False
         if operation.name in _SEARCHES_LOG:
-            errors = {expected.outcome.error, actual[0].outcome.error}
             is_whole = _is_in_order(log or b"")
             # Which headers a search reads, and so whether it reaches a corrupt one, is open.
             return is_whole is not False and not (is_whole is None and "SEG-51" in clauses and errors == _REACHED)
         if operation.name in _APPENDS:
             maximum = None if expected.state is None else expected.state.maximum
-            return bool(_is_in_order(log or b"")) and (
-                maximum is None or maximum[0] < 0 or may_be_largest(log_after or b"", *maximum)
+            return (
+                bool(_is_in_order(log or b""))
+                and _names_its_end(operation)
+                and _has_own_indexes(expected.state, log_after or b"", *indexes[:2])
+                and (maximum is None or maximum[0] < 0 or may_be_largest(log_after or b"", *maximum))
             )
         return True
 
