@@ -79,7 +79,7 @@ INDEX_OPS: Final = by_name(
             "sanity_check",
             {},
             looks=True,
-            does="Rejects (corrupt) an invalid file.",
+            does="Rejects (corrupt) an invalid file: OI-11, TI-11a and TX-12a say which.",
             tried=(),
         ),
         _every(
@@ -127,7 +127,8 @@ INDEX_OPS: Final = by_name(
             {"size": INT},
             least=(0,),
             gives=Shape.FLAG,
-            does="Changes the length of the file to whole entries; true if that was necessary.",
+            does="Changes the length of the file to whole entries; true if that was necessary. A size below the entries"
+            " is rejected.",
             needs=("preallocation", "resize"),
             tried=(600,),
         ),
