@@ -96,7 +96,7 @@ def mutate_command(
     seeds = tuple(dict.fromkeys(seed or _SEEDS))
     if choices and report is not None:
         raise ToolError("--report writes the metrics of defects, which --choices does not measure")
-    options = {"jobs": jobs, "step_timeout": step_timeout, "profile": profile.value}
+    options: dict[str, Any] = {"jobs": jobs, "step_timeout": step_timeout, "profile": profile.value}
     console = plain_console()
     shown = console.is_terminal and not (as_json or quiet)
     try:

@@ -90,7 +90,7 @@ def check_document(document: Object) -> None:
 
 
 def _wrong_member(document: Object, member: msgspec.structs.FieldInfo) -> str:
-    """Return what is wrong with one member of a document; empty if nothing is."""
+    """Return the error of one member of a document; an empty text if the member is right."""
     alone = {name: value for name, value in document.items() if name == member.name}
     try:
         msgspec.convert(alone, msgspec.defstruct("Alone", [(member.name, member.type, *_default(member))]))
