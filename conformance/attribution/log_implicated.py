@@ -212,8 +212,10 @@ def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: 
     )
     found = _of_answers() & (least | (most & set(exercised)))
     (target,) = step.args[0]
-    if target >= 0 or (target == MAX_TIMESTAMP and dialect.max_lookup == "read"):  # else the offset is Kafka's own
+    if target >= 0 or (target == MAX_TIMESTAMP and dialect.max_lookup == "read"):
         found |= _DESPITE_CORRUPTION & set(exercised)
+    elif target == MAX_TIMESTAMP:  # the offset of a remembered timestamp is Kafka's own (LO-9)
+        found -= _DESPITE_CORRUPTION
     kafkas_own = frozenset(filter(_excuses, found))
     if target < 0 and target != MAX_TIMESTAMP:
         return found

@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.mutants.choices import choose_class, choose_defect
+from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.segment import CopiesFromTheStart, CountsTheIndexedBatchOut
 from kidx.errors import InvalidOffsetError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
@@ -139,12 +140,14 @@ class IsNotFullAfterRecovery(LogSegment):
 
 
 class RemovesEntries(LogSegment):
-    """A truncation removes all index entries."""
+    """A truncation fills the indexes with zeros."""
 
     def truncate_to(self, offset: int) -> int:
         cut = super().truncate_to(offset)
-        self.offset_index.truncate()
-        self.time_index.truncate()
+        for index in (self.offset_index, self.time_index):
+            index.truncate()
+            for at in range(0, index.length - 3, 4):
+                overwrite_bytes(index, at, lambda data: bytes(len(data)))
         return cut
 
 
