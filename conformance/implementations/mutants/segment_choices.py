@@ -10,7 +10,7 @@ from conformance.implementations.mutants.choices import choose_class, choose_def
 from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.segment import CopiesFromTheStart, CountsTheIndexedBatchOut
 from kidx.errors import InvalidOffsetError
-from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.java_values import LONG_MAX, LONG_MIN
 from kidx.producers import ProducerState
 from kidx.records import CorruptRecordError, InvalidRecordError, iter_memory_batches
 from kidx.segment import LogSegment
