@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,13 +29,17 @@ class _Listing(NamedTuple):
     directories: list[str]
 
 
-def discover(paths: Iterable[str | os.PathLike[str]]) -> Found:
+def discover(paths: Iterable[str | os.PathLike[str]], wanted: Callable[[str], bool] | None = None) -> Found:
     """Return the contents of the paths; a path that cannot be read is a problem in the result, not an exception.
 
     Links are followed, and no partition is found twice. Directories other than partitions are searched :data:`DEPTH`
     levels deep. Skipped paths are in ``left_out``.
+
+    Args:
+        wanted: a predicate of the names directly below the paths, to search a part of a log directory: that it has no
+            partition is then no problem. All by default.
     """
-    return _Walk().along(paths)
+    return _Walk(wanted).along(paths)
 
 
 NO_LOG_DIRECTORY: Final = "is not a log directory: it contains no partition and no segment"
@@ -44,8 +48,9 @@ NO_LOG_DIRECTORY: Final = "is not a log directory: it contains no partition and 
 class _Walk:
     """State of a search: its results, and the directories that it has visited."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Callable[[str], bool] | None) -> None:
         self.found = Found()
+        self._wanted = wanted
         self._seen: set[Path] = set()
         self._log_directories: dict[Path, LogDirectory] = {}
         self._empty: list[Path] = []  # given directories
@@ -82,11 +87,12 @@ class _Walk:
         listing = self._list(path, is_given=True)
         if listing is None:
             return
-        if not listing.files and set(listing.directories) <= {"lost+found"}:
+        if self._wanted is None and not listing.files and set(listing.directories) <= {"lost+found"}:
             self._empty.append(path)
             return
         self._look(path, listing, DEPTH)
-        if known or (len(self.found.partitions), len(self.found.problems)) != before[:2]:
+        found_any = (len(self.found.partitions), len(self.found.problems)) != before[:2]
+        if known or found_any or self._wanted is not None:
             return
         if are_of_a_log_directory(listing.files, ()):
             self.found.left_out.append(Problem(path, "is a log directory without any partition"))
@@ -148,7 +154,8 @@ class _Walk:
             message = "is named like a partition but has no segment: a broker creates an empty log in it"
             self.found.left_out.append(Problem(directory, message))
         for name in listing.directories:
-            self._descend(directory / name, depth - 1)
+            if depth < DEPTH or self._wanted is None or self._wanted(name):
+                self._descend(directory / name, depth - 1)
 
     def _descend(self, directory: Path, depth: int) -> None:
         if depth < 0:

@@ -17,6 +17,7 @@ import pytest
 
 from kidx.findings import Finding, in_order
 from kidx.records import build_batch, file_batches
+from kidx.spark.fleet import listing
 from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.output import reason_of_spark
 from kidx.spark.fleet.places import Place
@@ -460,3 +461,33 @@ def test_the_reason_is_the_cause_and_not_the_call():
     assert reason_of_spark(KeyError()) == "KeyError"
     lacking = "[X] worker:\n File \"a.py\"\nModuleNotFoundError: No module named 'kidx'\n"
     assert reason_of_spark(Exception(java + lacking)).startswith("the workers' Python has no kidx; pass --py-files")
+
+
+@pytest.mark.parametrize("is_store", [False, True])
+def test_a_large_root_is_listed_in_parts_with_the_same_rows(is_store, tmp_path, monkeypatch):
+    """Next to the partitions are a broken checkpoint, an empty partition, a stray segment and another directory."""
+    path = root = shutil.copytree(GOLDEN.parent / "4.4.0", tmp_path / "data", ignore=shutil.ignore_patterns("*.json"))
+    shutil.copytree(GOLDEN / "create-time-0", root / "elsewhere" / "create-time-1")
+    (root / "empty-0").mkdir()
+    (root / "recovery-point-offset-checkpoint").write_text("1\n")
+    (root / f"{0:020d}.log").touch()
+    store = fsspec.filesystem("memory")
+    if is_store:
+        store.put(str(root), "/parts", recursive=True)
+        path = "memory://parts"
+
+    def rows():
+        found = [row | {"number": 0, "segments": len(row["segments"] or ())} for row in listed(path)]
+        partitions = [row["place"] for row in found if row["problem"] is None]
+        assert len(partitions) == len(set(partitions))
+        return {(row["place"], row["problem"]): row for row in found}  # each part has the problems of the root
+
+    try:
+        whole = rows()
+        assert {row["left_out"] for row in whole.values()} == {None, True, *([False] if is_store else [])}
+        monkeypatch.setattr(listing, "_PARTITIONS_AT_ONCE", 1)
+        assert len(roots_of([path], {})) >= 6
+        assert rows() == whole
+    finally:
+        if is_store:
+            store.rm("/parts", recursive=True)

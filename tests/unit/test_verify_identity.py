@@ -109,14 +109,20 @@ def test_a_gap_after_an_empty_segment_of_a_compacted_topic_is_no_loss(data):
     assert (data / "orders-0" / log(12)).exists()
 
 
-def test_the_listing_of_a_fleet_has_what_the_metadata_explain(data):
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_listing_of_a_fleet_has_what_the_metadata_explain(parts, data, monkeypatch):
     pa = pytest.importorskip("pyarrow")
+    from kidx.spark.fleet import listing
     from kidx.spark.fleet.listing import Request, list_roots, partition_of, roots_of
 
     os.utime(data / HIGH_WATERMARKS, (EPOCH_MS / 1000 - 1, EPOCH_MS / 1000 - 1))
     write_metadata(data, partition_record(0, [1]), config_record("orders", "cleanup.policy", "compact"))
-    numbers = iter([pa.RecordBatch.from_pydict({"number": [0]})])
-    rows = [row for batch in list_roots(roots_of([data], {}), Request(), numbers) for row in batch.to_pylist()]
+    monkeypatch.setattr(listing, "_PARTITIONS_AT_ONCE", 2 // parts)
+    roots = roots_of([data], {})
+    assert len(roots) == parts
+    numbers = iter([pa.RecordBatch.from_pydict({"number": range(parts)})])
+    rows = [row for batch in list_roots(roots, Request(), numbers) for row in batch.to_pylist()]
+    assert len(rows) == 2
     listed = {row["place"]: partition_of(row, data / row["place"].rpartition("/")[2]) for row in rows}
     known = {str(each.directory): each for each in identified(discover([data])).partitions}
     assert listed == known

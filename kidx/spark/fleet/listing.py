@@ -1,4 +1,7 @@
-"""Listing of the roots in the workers: one row per partition directory, with all inputs of its segments' verdicts."""
+"""Listing of the roots in the workers: one row per partition directory, with all inputs of its segments' verdicts.
+
+The driver counts the partitions directly below each root only; tasks list parts of a large root.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
@@ -19,6 +23,7 @@ from kidx.discovery import (
     EPOCHS,
     LOG,
     META_PROPERTIES,
+    METADATA_TOPIC,
     SEGMENT_SUFFIXES,
     Found,
     Leftover,
@@ -26,6 +31,7 @@ from kidx.discovery import (
     Problem,
     Segment,
     discover,
+    parse_partition,
     swaps_in,
 )
 from kidx.files import read_text
@@ -44,6 +50,9 @@ Facts = Callable[[Path], FileFacts | None]
 SEGMENT_COST: Final = 1 << 20
 """Cost of reading a segment in addition to its bytes, in bytes."""
 _ROWS_AT_ONCE: Final = 100
+_PARTITIONS_AT_ONCE: Final = 64
+_MOST_PARTS: Final = 16
+"""Most tasks of one root: each lists all its names, and reads its checkpoints and KRaft's metadata."""
 _FORMAT: Final = 4
 """Version of the tables: a verdict of another version is not used again."""
 
@@ -71,17 +80,42 @@ class Request:
 
 @dataclass(frozen=True)
 class Root:
-    """Input of one listing task: a directory, files of one directory, or a URL.
+    """Input of one listing task: a directory or a part of it, files of one directory, or a URL or a part of it.
 
     Attributes:
         given: the given paths.
         paths: the same paths, absolute.
         store: store of a URL; None on this machine.
+        part, parts: which of how many parts the task lists.
     """
 
     given: tuple[str, ...]
     paths: tuple[str, ...]
     store: Store | None = None
+    part: int = 0
+    parts: int = 1
+
+    def has(self, name: str) -> bool:
+        """Return True if a directory directly below the root is in this part; the first has all but partitions."""
+        number = crc32(os.fsencode(name)) % self.parts if parse_partition(name) else 0
+        return number == self.part
+
+    @property
+    def wanted(self) -> Callable[[str], bool] | None:
+        """Predicate of the names directly below the root to search: KRaft's metadata are about all parts."""
+        return None if self.parts == 1 else lambda name: name.startswith(METADATA_TOPIC) or self.has(name)
+
+    def in_parts(self) -> list[Root]:
+        """Return the root in parts for tasks of about :data:`_PARTITIONS_AT_ONCE` partitions; one if unknown here."""
+        try:
+            if self.store is None:
+                names = os.listdir(self.paths[0])  # noqa: PTH208
+            else:
+                names = [each.name for each in self.store.list(self.store.root) if each.is_directory]
+        except Exception:  # noqa: BLE001 -- each store has different errors; the task reports it
+            return [self]
+        parts = min(_MOST_PARTS, -(-sum(map(bool, map(parse_partition, names))) // _PARTITIONS_AT_ONCE))
+        return [replace(self, part=part, parts=parts) for part in range(parts)] if parts > 1 else [self]
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -> list[Root]:
@@ -102,8 +136,13 @@ def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -
         found.setdefault(os.path.dirname(path) if is_file else number, []).append(path)  # noqa: PTH120
     here = os.getcwd()  # noqa: PTH109
     return [
-        Root(tuple(given), tuple(os.path.join(here, path) for path in given), stores.get(name))  # noqa: PTH118
+        part
         for name, given in found.items()
+        for part in Root(
+            tuple(given),
+            tuple(os.path.join(here, path) for path in given),  # noqa: PTH118
+            stores.get(name),
+        ).in_parts()
     ]
 
 
@@ -123,9 +162,11 @@ def list_roots(roots: Sequence[Root], request: Request, batches: Iterator[pa.Rec
 def _rows_of(root: Root, request: Request) -> Iterator[Row]:
     about = cache(_about_broker)
     if root.store is None:
-        found = identified(_found(root.paths, request))
+        found = identified(_found(root.paths, request, root.wanted))
         name_of = _names(root)
         for partition in found.partitions:
+            if root.parts > 1 and not root.has(partition.directory.relative_to(root.paths[0]).parts[0]):
+                continue
             place = Place(name_of(partition.directory), str(partition.directory))
             broker, cluster = about(partition.directory.parent)
             broker = broker or name_of(partition.directory.parent)
@@ -135,11 +176,11 @@ def _rows_of(root: Root, request: Request) -> Iterator[Row]:
         return
     with tempfile.TemporaryDirectory(prefix="kidx-") as temporary:
         try:
-            mirror = Mirror(root.store, Path(temporary))
+            mirror = Mirror(root.store, Path(temporary), None if root.parts == 1 else root.has)
         except Exception as error:  # noqa: BLE001 -- each store has different errors
             yield _problem_row(Problem(Path(), reason_of(error)), root.given[0])
             return
-        found = _found([] if mirror.problems and not mirror.partitions else [mirror.root], request)
+        found = _found([] if mirror.problems and not mirror.partitions else [mirror.root], request, root.wanted)
         for partition in found.partitions:
             inner = mirror.paths[partition.directory]
             place = Place(root.store.name_of(inner), inner, root.store)
@@ -154,8 +195,8 @@ def _rows_of(root: Root, request: Request) -> Iterator[Row]:
             yield row | {"left_out": problem in found.left_out}
 
 
-def _found(paths: Iterable[str | Path], request: Request) -> Found:
-    found = discover(paths)
+def _found(paths: Iterable[str | Path], request: Request, wanted: Callable[[str], bool] | None) -> Found:
+    found = discover(paths, wanted)
     return found if request.marked else without_marked(found)
 
 

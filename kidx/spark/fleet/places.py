@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -130,6 +130,7 @@ class Mirror:
     Args:
         store: store with the root.
         top: an empty directory for the mirror.
+        wanted: a predicate of the names of directories directly below the root; all by default.
 
     Attributes:
         root: directory for discovery.
@@ -141,6 +142,7 @@ class Mirror:
 
     store: Store
     top: Path
+    wanted: Callable[[str], bool] | None = None
     paths: dict[Path, str] = field(default_factory=dict)
     facts: dict[Path, FileFacts] = field(default_factory=dict)
     partitions: set[Path] = field(default_factory=set)
@@ -192,6 +194,10 @@ class Mirror:
         files = [entry.name for entry in entries if not entry.is_directory]
         if not depth or (directory in self.partitions and not are_of_a_log_directory(files, below)):
             return
+        if depth == DEPTH and self.wanted is not None:
+            for name in [name for name in below if not self.wanted(name)]:
+                (directory / name).mkdir()  # discovery sees its name
+                del below[name]
         self.paths |= {directory / name: path for name, path in below.items()}
         waiting = {name: pool.submit(self._list, path, directory / name) for name, path in below.items()}
         for name, future in waiting.items():

@@ -53,7 +53,7 @@ _FOUND: Final = {
 # SQL expressions: columns that show whether a directory was found twice, and columns of a segment to verify.
 _OF_A_PARTITION: Final = (
     "*",
-    "row_number() over (partition by resolved, complete order by number) as rank",
+    "row_number() over (partition by coalesce(resolved, place || problem), complete order by number) as rank",
     "max(complete) over (partition by resolved) as is_whole",
 )
 _OF_A_SEGMENT: Final = (
@@ -256,7 +256,7 @@ class _Run:
         listing = numbers.mapInArrow(lambda batches: list_roots(roots, request, batches), ddl(LISTING))
         if len(roots) > 1:
             listing = listing.selectExpr(*_OF_A_PARTITION).where(
-                "problem is not null or if(complete, rank = 1, not is_whole)"
+                "if(problem is not null or complete, rank = 1, not is_whole)"
             )
         counted = Observation()
         listing = listing.select(*LISTING.names).observe(counted, *(expr(e).alias(n) for n, e in _FOUND.items()))
