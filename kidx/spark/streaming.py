@@ -97,6 +97,7 @@ class StreamReader(LimitedStreamReader):
         self._target: dict[str, PartitionState] | None = None
         # Ends of micro-batches that an earlier version of kidx has read beyond their planned end.
         self._already_read: Offsets = {}
+        self._told: set[tuple[str, str]] = set()
         self._waiting = Waiting()
         self._transaction_positions: dict[str, TransactionPosition] = {}
 
@@ -180,7 +181,7 @@ class StreamReader(LimitedStreamReader):
         splits: list[Split] = []
         for name, end_offset in wanted.items():
             known = found.get(name)
-            if known is not None and self._is_another_topic(name, identities.get(name), end_offset, known):
+            if known is not None and self._is_another_topic(name, identities.get(name), firsts.get(name, 0), known):
                 continue  # the next micro-batch begins in the new topic
             planned: list[Split] | None = None
             if known is not None:
@@ -234,7 +235,8 @@ class StreamReader(LimitedStreamReader):
             ToolError: so it is, and ``failOnDataLoss`` is true.
         """
         other = query_partition(known.log, lambda now: difference(identity, known.identity, now), "")
-        if other:
+        if other and (name, other) not in self._told:
+            self._told.add((name, other))  # the end of the micro-batch that found it says more than was read
             self._report_data_loss(
                 f"{name} was read up to offset {offset}, and is another topic now, with the offsets {known.start} to "
                 f"{known.end}: {other}"

@@ -208,7 +208,8 @@ def plan_again(split: Split, *, committed: bool, use_indexes: bool = True) -> tu
     before, log = split.segment, _listed_again(split)
     key = TopicPartition(before.topic, before.partition)
     if log is None:
-        return [], f"{key} no longer exists, or was deleted and created again"
+        lost = f"its records from offset {split.first_offset} on are lost"
+        return [], f"{key} no longer exists, or was deleted and created again: {lost}"
     end = None if split.end_offset is None and before.is_last else split.stop_offset
     start = LogOffsets(log, Counter()).start
     lost = ""

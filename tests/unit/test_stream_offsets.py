@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pyarrow as pa
@@ -270,17 +271,18 @@ def test_a_topic_that_was_created_again_is_read_from_its_start(disk, how, end, d
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("end", [40, 100, 130], ids=["shorter", "equally long", "longer"])
-def test_a_topic_that_is_created_again_during_a_micro_batch_loses_the_rest_of_the_old(disk, how, end):
+def test_a_topic_that_is_created_again_during_a_micro_batch_loses_the_rest_of_the_old(disk, how, end, caplog):
     create(disk, 0, 100, topic="old", how=how)
     stream, loose = follower(disk), follower(disk, failOnDataLoss="false")
     start = checkpointed(stream.initialOffset())
     until = checkpointed(stream.latestOffset(start))
     create(disk, 0, end, topic="new", how=how)
-    with pytest.raises(ToolError, match="t-0 was read up to offset 100, and is another topic now"):
+    with pytest.raises(ToolError, match="t-0 was read up to offset 0, and is another topic now"):
         stream.partitions(start, until)
     assert planned(loose, start, until) == {}
     new = checkpointed(loose.latestOffset(until))
     assert planned(loose, until, new) == {"t-0": [(0, end)]}
+    assert re.findall(r"t-0 was read up to offset \d+", caplog.text) == ["t-0 was read up to offset 0"]
 
 
 @pytest.mark.parametrize("end", [40, 100, 130], ids=["shorter", "equally long", "longer"])
@@ -290,7 +292,7 @@ def test_a_task_does_not_read_a_topic_that_was_created_again_after_planning(disk
     start = stream.initialOffset()
     (task,) = stream.partitions(start, stream.latestOffset(start))
     create(disk, 0, end, topic="new", how="topic id")
-    with pytest.raises(ToolError, match="t-0 no longer exists, or was deleted and created again"):
+    with pytest.raises(ToolError, match="created again: its records from offset 0 on are lost"):
         list(SplitReader(Predicates()).records(task.value[0], RowBuffer(pa.schema({"offset": pa.int64()})), Counter()))
 
 
