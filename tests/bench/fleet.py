@@ -68,7 +68,7 @@ def make(root: Path, segments: int, size: int, each: int = SEGMENTS_A_PARTITION)
     shutil.rmtree(root / "written")
 
 
-def peak(process: int) -> float:
+def peak(process: int | str) -> float:
     """Return the largest resident size of a process in MB."""
     lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))

@@ -3,40 +3,68 @@
 ``python3 bootstrap.py python -m tests.bench.stream --seconds 1200 --rate 2500 --restarts 2``. A producer writes two
 topics, one of them to logs of full size (``preallocate``). Another thread creates topics, writes to them and deletes
 them. The query has its own process. It is killed or stopped ``--restarts`` times, and started again with its
-checkpoint. ``--broker-restarts 2`` stops the broker once and kills it once, and starts it again, while the query runs.
-Finally the query reads the remaining records with ``availableNow``, and the rows in its sink are counted. With
-``--without-spark`` the process calls the source as Spark does, and stores offsets, commits and rows as Spark does. That
-is for machines that are too busy for Spark, which gives a source ten seconds to start.
+checkpoint. ``--broker-restarts 2`` stops the broker once and kills it once, and starts it again, while the query
+runs. ``--workers 2`` runs the query on a standalone cluster, of which one worker is killed and replaced.
+``--recreate`` deletes another topic, half of the time after its creation, and creates it again; what the query lost
+of the earlier topic must be in its warnings. Finally the query reads the remaining records with ``availableNow``, and
+the rows in its sink are counted. With ``--without-spark`` the process calls the source as Spark does, and stores
+offsets, commits and rows as Spark does. That is for machines that are too busy for Spark, which gives a source ten
+seconds to start.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conformance.kafka.broker import LocalBroker
-from tests.support.busy_broker import CONFIG, HIGH_WATERMARKS_SECONDS, TOPICS, print_line, start_again, traffic
+from conformance.kafka.client import kafka_python
+from tests.support.busy_broker import (
+    CONFIG,
+    HIGH_WATERMARKS_SECONDS,
+    LIMIT_MS,
+    TOPICS,
+    print_line,
+    start_again,
+    traffic,
+)
+from tests.support.standalone import Standalone, environment
+
+AGAIN = "again"
+"""Topic that is created twice; the first digit of a value says which of the two the record is of."""
+NAME = f"topic || '-' || partition || if(topic = '{AGAIN}', '-' || substring(value, 1, 1), '') as name"
 
 
-def follow(directory: str, checkpoint: str, sink: str, trigger: str) -> None:
+def follow(directory: str, checkpoint: str, sink: str, trigger: str, master: str = "local[1]") -> None:
     """Run the query; it ends with SIGTERM, or when it has read everything."""
     from pyspark.errors import StreamingQueryException
 
     from kidx.spark import session
 
-    spark = session("local[1]", spark__driver__memory="500m", spark__sql__shuffle__partitions="1")
-    stream = spark.readStream.format("kafka_segments").option("subscribe", ",".join(TOPICS)).load(directory)
-    writer = stream.selectExpr("topic || '-' || partition as name", "offset").writeStream.format("parquet")
+    settings = {"driver__host": "127.0.0.1", "driver__memory": "500m", "sql__shuffle__partitions": "1"}
+    settings["executorEnv__PYTHONPATH"] = str(Path(__file__).parents[2])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session(master, **{f"spark__{name}": value for name, value in settings.items()})
+    stream = spark.readStream.format("kafka_segments").option("failOnDataLoss", "false")
+    stream = stream.option("subscribe", ",".join((*TOPICS, AGAIN)))
+    writer = stream.load(directory).selectExpr(NAME, "offset").writeStream.format("parquet")
     writer = writer.option("checkpointLocation", checkpoint).option("path", sink)
     stopping = threading.Event()
     # A handler runs within whatever call to Java it interrupts, and can make none itself.
@@ -59,14 +87,18 @@ def follow(directory: str, checkpoint: str, sink: str, trigger: str) -> None:
 
 def follow_without_spark(directory: str, checkpoint: str, sink: str, trigger: str) -> None:
     """Run the query by the calls that Spark makes: offsets are stored before a micro-batch, its end after it."""
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+    from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
     from kidx.spark.source import SegmentsReader
     from kidx.spark.streaming import StreamReader
     from kidx.tables.options import read_options
 
-    options = read_options({"path": directory, "subscribe": ",".join(TOPICS)}, may_stream=True)
-    schema = StructType().add("topic", StringType()).add("partition", IntegerType()).add("offset", LongType())
+    given = {"path": directory, "subscribe": ",".join((*TOPICS, AGAIN)), "failOnDataLoss": "false"}
+    options = read_options(given, may_stream=True)
+    kinds = {"topic": StringType(), "partition": IntegerType(), "offset": LongType(), "value": BinaryType()}
+    schema = StructType()
+    for name, kind in kinds.items():
+        schema.add(name, kind)
     reader = StreamReader(SegmentsReader(schema, options), options)
     for path in (Path(checkpoint) / "offsets", Path(checkpoint) / "commits", Path(sink)):
         path.mkdir(parents=True, exist_ok=True)
@@ -108,8 +140,8 @@ def follow_without_spark(directory: str, checkpoint: str, sink: str, trigger: st
 def runs_of(rows: pa.Table) -> list[tuple[str, int, int]]:
     """Yield partition, first offset and end offset of each run of consecutive offsets."""
     runs: list[tuple[str, int, int]] = []
-    for topic, partition, offset in zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True):
-        name = f"{topic}-{partition}"
+    for topic, partition, offset, value in zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True):
+        name = f"{topic}-{partition}" + (f"-{value[:1].decode()}" if topic == AGAIN else "")
         if runs and runs[-1][0] == name and runs[-1][2] == offset:
             runs[-1] = name, runs[-1][1], offset + 1
         else:
@@ -151,59 +183,154 @@ def restart(broker: LocalBroker, times: int, seconds: float) -> None:
         print_line(f"the broker was {'killed' if number % 2 else 'stopped'}, and started again")
 
 
-def run(
-    directory: Path,
-    release: str,
-    seconds: float,
-    rate: int,
-    restarts: int,
-    broker_restarts: int,
-    trigger: str,
-    segment: int,
-    *,
-    spark: bool,
-) -> bool:
-    """Run the stream; return True if every record arrived once."""
-    query_of = "follow" if spark else "follow_without_spark"
-    sizes = {"segment.bytes": str(segment), "retention.bytes": str(12 * segment), "index.interval.bytes": "4096"}
-    with LocalBroker(release, base=directory, config=CONFIG) as broker:
-        places = [str(broker.log_dir), str(directory / "checkpoint"), str(directory / "sink")]
-        ends: dict[str, int] = {}
-        load = broker.bootstrap, seconds, rate, sizes
-        writing = threading.Thread(target=lambda: ends.update(traffic(*load, may_expire=True)))
-        writing.start()
+def recreate(bootstrap: str, seconds: float, ends: dict[str, int]) -> None:
+    """Write a topic, delete it, create it again and write it again; store the ends of both."""
+    kafka = kafka_python()
+    options = {"request_timeout_ms": LIMIT_MS, "max_block_ms": 5 * LIMIT_MS, "delivery_timeout_ms": 5 * LIMIT_MS}
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, **options)
+    admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
+
+    def patiently(what: str, argument: object) -> None:
+        for _ in range(30):  # the broker may be down, or still deleting
+            try:
+                getattr(admin, what)(argument, timeout_ms=LIMIT_MS)
+            except kafka.errors.KafkaError as error:
+                print_line(f"{what} {AGAIN}: {type(error).__name__}")
+                time.sleep(2)
+            else:
+                return
+
+    for number in range(2):
+        if number:
+            patiently("delete_topics", [AGAIN])
+        patiently("create_topics", {AGAIN: {"num_partitions": 1, "replication_factor": 1}})
+        until, sent = time.monotonic() + seconds / 2, 0
+        while time.monotonic() < until:
+            for _ in range(10):
+                producer.send(AGAIN, b"%d %d" % (number, sent), partition=0)
+                sent += 1
+            producer.flush(5 * LIMIT_MS / 1000)
+            time.sleep(0.1)
+        ends[f"{AGAIN}-0-{number}"] = sent
+        print_line(f"{AGAIN}: {sent:,} records")
+    producer.close()
+    admin.close()
+
+
+def replace_worker(cluster: Standalone, seconds: float) -> None:
+    """Kill a worker of a cluster after a third of the time, and start another."""
+    time.sleep(seconds / 3)
+    cluster.kill_worker(0)
+    cluster.start_worker()
+    print_line("a worker was killed, and another started")
+
+
+@dataclass(frozen=True)
+class Load:
+    """Work of a run, as in the options of the command."""
+
+    release: str
+    seconds: float
+    rate: int
+    restarts: int
+    broker_restarts: int
+    trigger: str
+    segment: int
+    spark: bool
+    workers: int
+    recreate: bool
+
+
+def run(directory: Path, load: Load) -> bool:
+    """Run the stream; return True if every record arrived once, and the queries told each loss."""
+    sizes = {"segment.bytes": str(load.segment), "retention.bytes": str(12 * load.segment)}
+    sizes["index.interval.bytes"] = "4096"
+    query = "follow" if load.spark else "follow_without_spark", str(directory / "checkpoint"), str(directory / "sink")
+    ends: dict[str, int] = {}
+    recreated: dict[str, int] = {}
+    with ExitStack() as stack:
+        broker = stack.enter_context(LocalBroker(load.release, base=directory, config=CONFIG))
+        follow = partial(start, directory / "queries.log", query[0], str(broker.log_dir), *query[1:])
+        numbers = broker.bootstrap, load.seconds, load.rate, sizes
+        works: list[Callable[[], Any]] = [lambda: ends.update(traffic(*numbers, may_expire=True))]
+        works.append(partial(restart, broker, load.broker_restarts, load.seconds))
+        master: list[str] = []
+        if load.workers:
+            (directory / "cluster").mkdir()
+            cluster = stack.enter_context(Standalone(directory, environment(directory / "cluster", sys.executable)))
+            cluster.start_master()
+            for _ in range(load.workers):
+                cluster.start_worker()
+            master.append(cluster.url)
+            works.append(partial(replace_worker, cluster, load.seconds))
+        if load.recreate:
+            works.append(partial(recreate, broker.bootstrap, load.seconds, recreated))
+        threads = [threading.Thread(target=work) for work in works]
+        for thread in threads:
+            thread.start()
         while not list(broker.log_dir.glob("prealloc-0/*.log")):
             time.sleep(0.2)
-        restarting = threading.Thread(target=restart, args=(broker, broker_restarts, seconds))
-        restarting.start()
-        for number in range(restarts + 1):
-            query = start(query_of, *places, trigger)
-            until = time.monotonic() + seconds / (restarts + 1)
-            while query.poll() is None and time.monotonic() < until:
-                time.sleep(0.2)
-            died = query.poll()
-            query.send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
-            query.wait()
-            if died is not None:
-                print_line(f"query {number} ended unexpectedly: {died}")
-                return False
-        writing.join()
-        restarting.join()
+        lived = run_queries(load, lambda: follow(load.trigger, *master))
+        for thread in threads:
+            thread.join()
+        if not lived:
+            return False
         time.sleep(HIGH_WATERMARKS_SECONDS)
-        left = start(query_of, *places, "now").wait()
+        left = follow("now", *master).wait()
         bases = {name: min(int(log.stem) for log in (broker.log_dir / name).glob("*.log")) for name in ends}
         print_line(f"first segments that retention has left: {bases}")
-    found = (count if spark else count_runs)(places[2])
+    found = (count if load.spark else count_runs)(query[2])
+    told = sorted(set(re.findall(r"data loss: .*", (directory / "queries.log").read_text("utf-8"))))
+    return left == 0 and bool(ends) and is_once(found, ends, recreated, told)
+
+
+def run_queries(load: Load, follow: Callable[[], subprocess.Popen[bytes]]) -> bool:
+    """Start the query, and stop or kill it in turn; return False if one ends on its own."""
+    for number in range(load.restarts + 1):
+        query = follow()
+        until = time.monotonic() + load.seconds / (load.restarts + 1)
+        while query.poll() is None and time.monotonic() < until:
+            time.sleep(0.2)
+        died = query.poll()
+        query.send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
+        query.wait()
+        if died is not None:
+            print_line(f"query {number} ended unexpectedly: {died}")
+            return False
+        print_line(f"query {number} was {'killed' if number % 2 else 'stopped'}")
+    return True
+
+
+def is_once(
+    found: dict[str, tuple[int, int, int]], ends: dict[str, int], recreated: dict[str, int], told: list[str]
+) -> bool:
+    """Return True if every record of the topics arrived once, except of a deleted topic what the queries told.
+
+    Args:
+        found: numbers of rows and of different offsets, and the end offset, by partition.
+        ends: ends of partitions.
+        recreated: ends of the partitions of the topic that was deleted, and of those after it.
+        told: losses that the queries told.
+    """
     print_line(f"rows, different offsets, end of each: {found}")
-    missing = sum(ends.values()) - sum(different for _, different, _ in found.values())
+    print_line("\n".join([f"of the topic that was created again: {recreated}; the queries told:", *told]))
+    wanted = ends | recreated
+    lost: set[str] = set()
+    for name in (name for name in recreated if name.endswith("-0")):
+        wanted[name] = min(recreated[name], found.get(name, (0, 0, 0))[2])
+        lost.add(rf"{AGAIN}-0 .* offset {wanted[name]}\b")
+    missing = sum(wanted.values()) - sum(different for _, different, _ in found.values())
     twice = sum(rows - different for rows, different, _ in found.values())
-    print_line(f"{sum(ends.values()):,} records: {missing:,} missing, {twice:,} more than once")
-    return bool(ends) and left == 0 and found == {name: (end, end, end) for name, end in ends.items()}
+    print_line(f"{sum(wanted.values()):,} records: {missing:,} missing, {twice:,} more than once")
+    is_told = all(any(re.search(each, line) for line in told) for each in lost)
+    is_told &= all(f"{AGAIN}-0 " in line for line in told)
+    return is_told and found == {name: (end, end, end) for name, end in wanted.items()}
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start a process of this file."""
-    return subprocess.Popen([sys.executable, "-m", "tests.bench.stream", *arguments])
+def start(log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a process of this file, whose errors go to a log."""
+    with log.open("ab") as errors:
+        return subprocess.Popen([sys.executable, "-m", "tests.bench.stream", *arguments], stderr=errors)
 
 
 def main() -> int:
@@ -220,11 +347,25 @@ def main() -> int:
     parser.add_argument("--segment", type=int, default=1 << 20)
     parser.add_argument("--kafka", default="4.3.1")
     parser.add_argument("--without-spark", action="store_true")
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--recreate", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kidx-stream-") as place:
-        restarts = given.restarts, given.broker_restarts
-        numbers = given.seconds, given.rate, *restarts, given.trigger, given.segment
-        once = run(Path(place), given.kafka, *numbers, spark=not given.without_spark)
+        once = run(
+            Path(place),
+            Load(
+                release=given.kafka,
+                seconds=given.seconds,
+                rate=given.rate,
+                restarts=given.restarts,
+                broker_restarts=given.broker_restarts,
+                trigger=given.trigger,
+                segment=given.segment,
+                spark=not given.without_spark,
+                workers=given.workers,
+                recreate=given.recreate,
+            ),
+        )
     print_line("every record once" if once else "NOT every record once")
     return 0 if once else 1
 

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import sysconfig
 import tarfile
-from contextlib import ExitStack
+import venv
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet
-import pyspark
 import pytest
+import standalone
 
 import kidx
-from kidx.java import find_java
-from kidx.spark.starting import spark_java_home
+from kidx.verify import verify_paths
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 PAGE = Path(__file__).parents[2] / "docs" / "clusters.md"
-SPARK = Path(pyspark.__file__).parent
 LIMIT = 280
 
 
@@ -33,64 +29,23 @@ LIMIT = 280
 def environment(tmp_path_factory):
     """Return the environment of the cluster: its Python lacks kidx."""
     place = tmp_path_factory.mktemp("python")
-    packages = place / "packages"
-    packages.mkdir()
-    for name in ("purelib", "platlib"):
-        for each in Path(sysconfig.get_path(name)).iterdir():
-            link = packages / each.name
-            if not each.name.startswith(("kidx", "conformance", "__editable__")) and not link.exists():
-                link.symlink_to(each)
-    python = place / "python"
-    options = f'PYTHONPATH={shlex.quote(str(packages))}:"$PYTHONPATH"'
-    python.write_text(f'#!/bin/sh\n{options} exec {shlex.quote(sys.executable)} -S "$@"\n', "utf-8")
-    python.chmod(0o755)
-    found = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK", "PYTHON"))}
-    return found | {
-        "JAVA_HOME": str(spark_java_home(find_java())),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "TZ": "UTC",
-        "SPARK_WORKER_DIR": str(place / "work"),
-        "PYSPARK_PYTHON": str(python),
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
-        "PATH": f"{SPARK / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
+    return standalone.environment(place, str(standalone.python_without_kidx(place)))
 
 
 @pytest.fixture(scope="module")
-def start(environment, tmp_path_factory):
-    """Return a function that starts a process, and waits for a line of its output."""
-    place = tmp_path_factory.mktemp("cluster")
-    with ExitStack() as stack:
-
-        def start(name, *command, until):
-            log = place / f"{name}.log"
-            with log.open("wb") as out:
-                process = subprocess.Popen(
-                    command, env=environment, stdout=out, stderr=out, cwd=place, start_new_session=True
-                )
-            stack.callback(process.wait)
-            stack.callback(os.killpg, process.pid, signal.SIGKILL)
-            with log.open("rb") as lines:
-                while process.poll() is None:
-                    if match := re.search(until, lines.readline().decode()):
-                        return match
-            pytest.fail(log.read_text())
-
-        yield start
+def cluster(environment, tmp_path_factory):
+    """Start a master and two workers."""
+    with standalone.Standalone(tmp_path_factory.mktemp("cluster"), environment) as cluster:
+        cluster.start_master()
+        cluster.start_worker()
+        cluster.start_worker()
+        yield cluster
 
 
 @pytest.fixture(scope="module")
-def master(start):
-    """Start a master and two workers; return the master's URL."""
-    options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    deploy = "org.apache.spark.deploy"
-    command = SPARK / "bin" / "spark-class"
-    url = start("master", command, f"{deploy}.master.Master", *options, until=r"master at (spark://\S+?)\.?$")[1]
-    for number in range(2):
-        of_worker = (f"{deploy}.worker.Worker", *options, "--cores", "1", "--memory", "1g", url)
-        start(f"worker{number}", command, *of_worker, until="registered with")
-    return url
+def master(cluster):
+    """Return the master's URL."""
+    return cluster.url
 
 
 def blocks(language):
@@ -99,11 +54,11 @@ def blocks(language):
 
 
 @pytest.fixture(scope="module")
-def server(start, master, tmp_path_factory):
+def server(cluster, master, tmp_path_factory):
     """Start the page's server of Spark Connect, with kidx for it and the executors; return its URL and directory."""
     place = tmp_path_factory.mktemp("server")
     (command,) = re.findall(r"^.*start-connect-server.*$", "\n".join(blocks("sh")), re.MULTILINE)
-    command = command.replace("$SPARK_HOME", str(SPARK)).replace("spark://HOST:7077", master)
+    command = command.replace("$SPARK_HOME", str(standalone.SPARK)).replace("spark://HOST:7077", master)
     installed = shlex.quote(str(Path(kidx.__file__).parents[1]))
     settings = {"connect.grpc.binding.address": "127.0.0.1", "connect.grpc.binding.port": "0"}
     for name, value in (settings | {"executorEnv.PYTHONPATH": installed}).items():
@@ -111,14 +66,14 @@ def server(start, master, tmp_path_factory):
     command = (
         f"cd {shlex.quote(str(place))} && PYTHONPATH={installed} SPARK_NO_DAEMONIZE=1 SPARK_LOG_DIR=. exec {command}"
     )
-    found = start("connect", "sh", "-c", command, until=r"server started at: \S+:(\d+)")
-    return f"sc://127.0.0.1:{found[1]}", place
+    _, port = cluster.start("connect", "sh", "-c", command, until=r"server started at: \S+:(\d+)")
+    return f"sc://127.0.0.1:{port}", place
 
 
 def submit(script, environment, place):
     return subprocess.run(
         ["sh", "-e", "-c", script],
-        env=environment | {"PYTHONPATH": str(Path(kidx.__file__).parents[1])},  # the driver has kidx
+        env={"PYTHONPATH": str(Path(kidx.__file__).parents[1])} | environment,  # the driver has kidx
         cwd=place,
         capture_output=True,
         text=True,
@@ -164,6 +119,56 @@ def test_workers_without_kidx_are_named(environment, script, tmp_path):
     )
 
 
+UNSTEADY = """
+import os, time
+from pathlib import Path
+from pyspark import TaskContext
+from kidx.__main__ import main
+from kidx.spark.fleet import run
+
+place, verify_rows = Path.cwd(), run.verify_rows
+
+def unsteady(request, done, batches):
+    task = TaskContext.get()
+    name = f"{task.partitionId()}-{task.attemptNumber()}"
+    for number, rows in enumerate(verify_rows(request, done, batches)):
+        yield rows
+        if name == "0-0":
+            (place / "killed").touch()
+            os.kill(os.getpid(), 9)
+        while name == "1-0":
+            time.sleep(1)
+    (place / f"ended-{name}").touch()
+
+run.verify_rows, run.tasks_of = unsteady, lambda cost: 4
+main()
+"""
+"""A program for the page's command: one task loses its worker, and the first attempt of another never ends."""
+SPECULATION = {"": "true", ".quantile": "0.1", ".multiplier": "1.1", ".minTaskRuntime": "1s", ".interval": "1s"}
+
+
+def test_a_killed_worker_and_a_second_attempt_change_no_finding(environment, script, tmp_path):
+    text, roots = script
+    (tmp_path / "kidx_main.py").write_text(UNSTEADY, "utf-8")
+    options = " ".join(f"--conf spark.speculation{name}={value}" for name, value in SPECULATION.items())
+    _, *lines = text.replace("spark-submit", f"spark-submit {options}", 1).splitlines(keepends=True)
+    found = submit("".join(lines), environment, tmp_path)
+    assert found.returncode in (0, 1), found.stdout + found.stderr
+    assert (tmp_path / "killed").exists()
+    assert list(tmp_path.glob("ended-0-[1-9]"))
+    assert list(tmp_path.glob("ended-1-[1-9]"))
+    assert not (tmp_path / "ended-1-0").exists()
+    tables = {
+        name: pyarrow.parquet.read_table(tmp_path / "verified" / name / "run_id=monday")
+        for name in ("findings", "files", "verdicts")
+    }
+    alone = verify_paths(roots, processes=1)
+    assert sorted(tables["files"]["path"].to_pylist()) == sorted(file.path for file in alone.files)
+    assert sorted(tables["findings"]["message"].to_pylist()) == sorted(each.message for each in alone.findings)
+    assert alone.findings
+    assert len(set(tables["verdicts"]["key"].to_pylist())) == tables["verdicts"].num_rows
+
+
 @pytest.fixture
 def program(tmp_path):
     """Write the page's program; return the root that it reads."""
@@ -186,11 +191,28 @@ def check_copies(root, place):
 
 
 def test_the_program_reads_and_follows(environment, master, program, tmp_path):
-    archive, start, _ = blocks("sh")
+    archive, start, *_ = blocks("sh")
     making = next(line for line in archive.splitlines() if "make_archive" in line)
     assert "spark://HOST:7077" in start
     text = f"{making}\n{start.replace('spark://HOST:7077', master)}"
     found = submit(text, environment, tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+    check_copies(program, tmp_path)
+
+
+def test_the_program_runs_with_a_packed_environment(environment, master, program, tmp_path):
+    """The environment has paths to the packages of this Python, as packing all of them takes minutes."""
+    packed = tmp_path / "packed"
+    venv.create(packed, with_pip=False, symlinks=True)
+    (library,) = packed.glob("lib/*/site-packages")
+    source = Path(kidx.__file__).parents[1]
+    paths = [source, *(sysconfig.get_path(name) for name in ("purelib", "platlib"))]
+    (library / "packages.pth").write_text("\n".join(map(str, paths)), "utf-8")
+    with tarfile.open(tmp_path / "environment.tar.gz", "w:gz") as archive:
+        archive.add(packed, "")
+    (command,) = (text for text in blocks("sh") if "venv-pack" in text)
+    command = command[command.index("mkdir") :].replace("spark://HOST:7077", master)
+    found = submit(command, {**environment, "PYTHONPATH": ""}, tmp_path)
     assert found.returncode == 0, found.stdout + found.stderr
     check_copies(program, tmp_path)
 
