@@ -414,7 +414,7 @@ def _overview(chapters: Mapping[str, list[Clause]], shown: Mapping[str, Shown], 
     executed = f"\nThe runs for these pages exercised {len(exercised)} clauses.\n" if exercised else ""
     chapter_table = "\n".join(table(["chapter", "ids", *LEVELS, "with a trace"], rows, numbers=2))
     entries = "\n".join(
-        f"- [{each.id}]({chapter}.md#{each.id}){{ #{each.id} }} {text(each.title)}"
+        f'- [{each.id}]({chapter}.md#{each.id}){{ #{each.id} data-level="{each.level}" }} {text(each.title)}'
         for chapter, clauses in chapters.items()
         for each in clauses
     )

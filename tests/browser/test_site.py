@@ -133,6 +133,26 @@ def test_labels_of_pictures_can_be_read_on_a_telephone(address, served, site, lo
         assert min(sizes) * width / drawn > 9, source
 
 
+def test_requirements_are_filtered_by_level_and_by_chapter(served, look):
+    shown = "(all) => all.filter((each) => each.offsetParent !== null).map((each) => each.id)"
+    chapter = [each for each in load_clauses().values() if each.chapter == "offset_index"]
+    with look(f"{served}specification/offset_index/", 1400, "light") as (page, complaints):
+        heads = page.locator("article h2[id]")
+        assert heads.evaluate_all(shown) == [each.id for each in chapter]
+        for box in page.locator("form.filters input:not([value=MUST])").all():
+            box.uncheck()
+        assert heads.evaluate_all(shown) == [each.id for each in chapter if each.level == "MUST"]
+        hidden = next(each.id for each in chapter if each.level != "MUST")
+        page.evaluate(f"location.hash = '{hidden}'")
+        page.wait_for_function(f"document.getElementById('{hidden}').offsetParent !== null")
+        assert not complaints
+    with look(f"{served}specification/", 400, "dark") as (page, complaints):
+        page.select_option("form.filters select", "offset_index")
+        assert page.locator("li > a[data-level]").evaluate_all(shown) == [each.id for each in chapter]
+        assert page.evaluate(TOO_WIDE) <= 0
+        assert not complaints
+
+
 def test_the_changelog_is_not_searched(site):
     found = {
         each["location"].partition("#")[0] for each in json.loads((site / "search.json").read_text("utf-8"))["items"]
