@@ -86,14 +86,18 @@ def with_misplaced(partitions: Iterable[PartitionStart], result: Verification) -
 
 def suspected(result: Verification) -> set[Path]:
     """Return the partition directories with a fault, or with a file whose effect on a start has to be simulated."""
-    found = set()
-    for finding in result.findings:
-        is_told = finding.kind in _TELLING and not finding.file.endswith(DELETED)
-        if finding.verdict in HARMLESS and not is_told:
-            continue
-        directory = Path(finding.path).parent
-        found |= {directory, directory / f"{finding.topic}-{finding.partition}"}
-    return found
+    return {path for finding in result.findings if is_telling(finding) for path in directories_of(finding)}
+
+
+def is_telling(finding: Finding) -> bool:
+    """Return True for a fault, and for a remark about a file whose effect on a start has to be simulated."""
+    return finding.verdict not in HARMLESS or (finding.kind in _TELLING and not finding.file.endswith(DELETED))
+
+
+def directories_of(finding: Finding) -> set[Path]:
+    """Return the directories that a finding may be about: of its file, or of its partition beside a checkpoint."""
+    directory = Path(finding.path).parent
+    return {directory, directory / f"{finding.topic}-{finding.partition}"}
 
 
 def torn(result: Verification) -> dict[Path, Finding]:

@@ -103,6 +103,7 @@ from kidx.startup.simulation import (
     try_load,
 )
 from kidx.startup.start import Start
+from kidx.startup.whole import WholeLog, without_entries
 
 if TYPE_CHECKING:
     from kidx.findings import Finding
@@ -152,7 +153,17 @@ def predict(
     intervals = Intervals(result.files, index_interval_bytes)
     known = suspected(result), damaged, lost_logs(result), repairable, intervals, dialect
     named = None if release is None else dialect.release
-    running = _Running(properties, clock, faulty, planned.repairs, named, torn(result), result.clusters, progress)
+    running = _Running(
+        properties,
+        clock,
+        faulty,
+        planned.repairs,
+        named,
+        torn(result),
+        without_entries(result),
+        result.clusters,
+        progress,
+    )
     groups = joined(brokers_of(directories), result.clusters)
     brokers = [_Broker(some, [], *known, running) for some in groups]
     if not directories:
@@ -207,6 +218,7 @@ class _Running(NamedTuple):
         repairs: suffixes of the index files that can be rebuilt, by log.
         release: release whose rules were requested; None for the default.
         torn: remarks about bytes that a recovery cuts off, by partition directory.
+        without_entries: index files without entries, by the directories of partitions with no other fault.
         clusters: KRaft's metadata that were read, by log directory.
         progress: callback that is called for each partition.
     """
@@ -217,6 +229,7 @@ class _Running(NamedTuple):
     repairs: Mapping[Path, Collection[str]]
     release: str | None
     torn: Mapping[Path, Finding]
+    without_entries: Mapping[Path, Collection[Path]]
     clusters: Mapping[Path, ClusterMetadata]
     progress: Callable[[], None]
 
@@ -429,6 +442,8 @@ class _Broker:
             return
         is_torn = path in self.running.torn
         is_odd = is_unusual(names) or bool(snapshot_directories(path))
+        if not is_odd and self._follows(path, names, offsets.of(path)):
+            return
         if path in self.suspected or is_odd or (is_torn and path.name == METADATA_LOG):
             self._simulate(path, offsets)
         elif is_torn:
@@ -481,6 +496,31 @@ class _Broker:
             self.further.append(why)
         else:
             self.offline[directory] = why
+
+    def _whole(self, path: Path, names: Collection[str], checkpoints: Checkpoints) -> WholeLog | None:
+        """Return an undamaged log with index files without entries; None for another one."""
+        faulty = self.running.without_entries.get(path)
+        if not faulty or path.name == METADATA_LOG or is_unusual(names) or path in self.running.torn:
+            return None
+        return WholeLog(path, names, faulty, checkpoints)
+
+    def _follows(self, path: Path, names: Collection[str], checkpoints: Checkpoints) -> bool:
+        """Note the effect of a start on a log if it follows from its files; return False otherwise."""
+        whole = self._whole(path, names, checkpoints)
+        kept = None if whole is None else whole.kept()
+        if whole is None or kept is None:
+            return False
+        topic, _, mark = parse_partition(path.name) or ("", 0, "")
+        if topic and not mark:
+            settings = self._settings.of(topic, index_interval_bytes=DEFAULT)
+            if settings.is_tiered or not whole.keeps_its_segments(settings.config, self.running.clock()):
+                return False
+        self.rewritten |= kept.rewritten
+        ends = Ends(kept.end, kept.end, checkpoints.recovery_point)
+        self.partitions.append(
+            PartitionStart(path, "kept", "", (kept.start, kept.start), (kept.end, kept.end), ends=ends)
+        )
+        return True
 
     def _simulate(self, path: Path, offsets: CheckpointedOffsets) -> None:
         logged = LoggedRecords(path)
@@ -556,8 +596,12 @@ class _Broker:
         offsets = CheckpointedOffsets(directory)
         for path in self.suspected:
             if path.parent == directory and path.is_dir():
+                now = offsets.of(path)
+                whole = self._whole(path, regular_files(path), now)
+                if whole is not None and whole.kept() is not None:
+                    continue
                 logged = LoggedRecords(path)
-                interval, now = self._interval(path, logged.sizes), offsets.of(path)
+                interval = self._interval(path, logged.sizes)
                 kept, recovered = (
                     try_load(path, self.dialect, replace(now, clean=is_clean), interval, logged)
                     for is_clean in (True, False)

@@ -23,6 +23,7 @@ import numpy as np
 from kidx.discovery import SWAP
 from kidx.java_values import INT_MAX, LONG_MAX
 from kidx.log.segments import CLEANED, DELETED
+from kidx.records.record import NO_TIMESTAMP
 from kidx.scan.blocks import LogBlocks, hidden_batches
 from kidx.startup.views import Shown, shown_by
 
@@ -145,6 +146,15 @@ def records_in(path: Path, size: int) -> int:
     """Return the number of readable records in the first bytes of a ``.log``, wherever reading stops."""
     rows = _scan(path).rows
     return int(rows["records"][rows["after"] <= size].sum())
+
+
+def largest_timestamp_in(path: Path, size: int) -> int:
+    """Return the largest timestamp of the batches in the first bytes of a ``.log``; -1 without one."""
+    largest = NO_TIMESTAMP
+    with contextlib.suppress(OSError), LogBlocks(path, end=size, checked=False) as blocks:
+        for rows in blocks:
+            largest = max(largest, int(rows["max_timestamp"].max(initial=NO_TIMESTAMP)))
+    return largest
 
 
 class LoggedRecords:

@@ -28,7 +28,6 @@ from kidx.index.time import TimestampOffset
 from kidx.log.errors import InvalidTimestampError
 from kidx.printable import counted, shell_word
 from kidx.records import build_batch
-from kidx.records.record import NO_TIMESTAMP
 from kidx.repair import FROM_A_REPLICA
 from kidx.repair.plan import TRANSACTIONS
 from kidx.scan.blocks import LogBlocks, hidden_batches
@@ -36,7 +35,7 @@ from kidx.segment import file_name
 from kidx.startup.answers import Later
 from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out, rename, tried_in_vain
 from kidx.startup.checkpoints import UnreadableError, offsets_of
-from kidx.startup.readable import LoggedRecords, Piece, records_in
+from kidx.startup.readable import LoggedRecords, Piece, largest_timestamp_in, records_in
 from kidx.startup.simulation import CheckpointedOffsets, Checkpoints, open_view, regular_files, scratch_directory
 from kidx.startup.views import source_of
 from kidx.verify import verify_segment
@@ -241,12 +240,8 @@ def _surplus(log_files: LogFiles, ran: Ran) -> Iterator[Surplus]:
 
 def _actual(segment: ViewedSegment) -> int:
     """Return the largest timestamp of a segment's batches."""
-    largest = NO_TIMESTAMP
     assert segment.log.source is not None
-    with contextlib.suppress(OSError), LogBlocks(segment.log.source, end=segment.size, checked=False) as blocks:
-        for rows in blocks:
-            largest = max(largest, int(rows["max_timestamp"].max(initial=NO_TIMESTAMP)))
-    return largest
+    return largest_timestamp_in(segment.log.source, segment.size)
 
 
 def _without_reason(expired: list[Expired], log_files: LogFiles) -> list[Expired]:

@@ -7,6 +7,7 @@ position. Index files are copied when they are opened. Snapshots and checkpoints
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -108,17 +109,37 @@ def make_view(files: Mapping[str, Path], scratch: Path) -> None:
 def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
     """Return the names of the index files of a view that are new, or have other entries than the directory's files.
 
-    Zeros at the end are no entries: the index of an active segment has a preallocated tail.
+    Zeros at the end are no entries: the index of an active segment has a preallocated tail. A new time index without
+    entries is not counted if the offset index was there, because then the start has not read the segment for it.
     """
     found = set()
     for path in view.iterdir():
         if path.suffix not in _INDEX_SUFFIXES or source_of(path) is not None:
             continue
         original = directory / path.name
-        before = read_small(original, limit=_LARGEST_COPIED).rstrip(b"\0") if original.is_file() else None
-        if read_small(path, limit=_LARGEST_COPIED).rstrip(b"\0") != before:
+        before = _entries_in(original) if original.is_file() else None
+        after = _entries_in(path)
+        is_made_empty = before is None and not after and path.suffix == TIME_INDEX_SUFFIX
+        if after != before and not (is_made_empty and original.with_suffix(OFFSET_INDEX_SUFFIX).is_file()):
             found.add(path.name)
     return frozenset(found)
+
+
+def _entries_in(path: Path) -> bytes:
+    """Return the bytes of an index file up to the zeros at its end; holes are not read.
+
+    Raises:
+        OSError: the file cannot be read, or is too large.
+    """
+    parts, reached = [], 0
+    with regular(path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if size > _LARGEST_COPIED:
+            raise OSError(errno.EFBIG, f"Is larger than {_LARGEST_COPIED} bytes", os.fspath(path))
+        for position, data in pieces_with_data(descriptor, size):
+            parts += [bytes(position - reached), data]
+            reached = position + len(data)
+    return b"".join(parts).rstrip(b"\0")
 
 
 def _fetch(path: Path) -> None:

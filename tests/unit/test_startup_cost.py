@@ -2,10 +2,11 @@
 
 import io
 import os
+from random import Random
 
 import pytest
 from rich.console import Console
-from startups import fill_partitions, log, start, stop_cleanly, write_offsets
+from startups import EPOCH_MS, HOUR_MS, fill_partitions, log, start, stop_cleanly, write_offsets
 
 from kidx.records import SimpleRecord, build_batch
 from kidx.startup import evidence, prediction
@@ -88,6 +89,86 @@ def test_a_damaged_log_with_such_a_file_is_simulated(data):
     torn(data)
     (data / "orders-0" / f"{36:020d}.index").unlink()
     assert start(data).rebuilt == {data / "orders-0" / f"{36:020d}.index"}
+
+
+EMPTY, MISSING, OLD, KILLED, RECOVERED = "empty", "missing", "old", "killed", "recovered"
+DAY_MS = 24 * HOUR_MS
+
+
+def without_entries(data, files, *marks):
+    """Leave no entry in some index files of a partition; the marks are about the stop, and the files' times."""
+    for base, suffix, how in files:
+        path = data / "orders-0" / f"{base:020d}{suffix}"
+        path.write_bytes(b"")
+        if how == MISSING:
+            path.unlink()
+    if KILLED in marks or RECOVERED in marks:
+        killed(data)
+    if RECOVERED in marks:
+        write_offsets(data / "recovery-point-offset-checkpoint", {0: 30, 1: 48})
+    for path in data.glob("orders-*/*.log"):
+        modified = EPOCH_MS - 30 * DAY_MS if OLD in marks else EPOCH_MS + 10 * DAY_MS
+        os.utime(path, ns=(modified * 10**6, modified * 10**6))
+
+
+def both_ways(data, days, monkeypatch, release):
+    """Return a prediction, the directories that it simulated, and the prediction with a simulation."""
+    simulated = []
+    load = prediction.try_load
+
+    def counted(path, *arguments, **options):
+        simulated.append(path.name)
+        return load(path, *arguments, **options)
+
+    monkeypatch.setattr(prediction, "try_load", counted)
+    options = {"release": release, "clock": lambda: EPOCH_MS + days * DAY_MS}
+    quick, first = start(data, **options), list(simulated)
+    monkeypatch.setattr(prediction, "without_entries", lambda _: {})
+    return quick, first, start(data, **options)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("days", [3, 30])
+@pytest.mark.parametrize("release", ["2.8.2", "4.3.1"])
+@pytest.mark.parametrize("marks", [(), (OLD,), (KILLED,), (RECOVERED,), (RECOVERED, OLD)])
+def test_a_whole_log_without_index_entries_is_predicted_as_by_a_simulation(data, marks, days, release, monkeypatch):
+    random = Random(str((marks, days, release)))  # noqa: S311 -- draws of a test
+    places = [(base, suffix) for base in (0, 12, 24, 36) for suffix in (".index", ".timeindex")]
+    chosen = random.sample(places, random.randint(1, len(places)))
+    without_entries(data, [(*place, random.choice([EMPTY, MISSING])) for place in chosen], *marks)
+    quick, _, slow = both_ways(data, days, monkeypatch, release)
+    assert quick.to_json() == slow.to_json()
+    assert quick.rebuilt == slow.rebuilt
+
+
+@pytest.mark.parametrize(
+    ("files", "marks"),
+    [
+        ([(36, ".index", EMPTY), (36, ".timeindex", EMPTY)], ()),
+        ([(0, ".index", MISSING), (0, ".timeindex", MISSING)], ()),
+        ([(0, ".timeindex", MISSING), (24, ".index", EMPTY)], (RECOVERED,)),
+    ],
+)
+def test_a_whole_log_without_index_entries_is_not_simulated(data, files, marks, monkeypatch):
+    without_entries(data, files, *marks)
+    quick, simulated, slow = both_ways(data, 3, monkeypatch, "4.3.1")
+    assert not simulated
+    assert quick.to_json() == slow.to_json()
+    assert quick.rebuilt == slow.rebuilt
+
+
+def test_a_log_that_seems_older_than_it_is_is_simulated(data, monkeypatch):
+    without_entries(data, [(0, ".timeindex", EMPTY)], OLD)
+    quick, simulated, _ = both_ways(data, 3, monkeypatch, "4.3.1")
+    assert simulated
+    assert quick.records_at_risk == 12
+
+
+def test_a_start_does_not_repair_a_time_index_that_it_makes_empty(data):
+    without_entries(data, [(0, ".timeindex", MISSING)])
+    assert start(data).line.startswith("may I start the broker? yes, but no start repairs 1 file")
+    (data / "orders-0" / f"{0:020d}.index").unlink()
+    assert len(start(data).rebuilt) == 2
 
 
 def test_the_prediction_counts_its_partitions(data, monkeypatch):
