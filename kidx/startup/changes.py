@@ -40,7 +40,7 @@ from kidx.startup.simulation import CheckpointedOffsets, foreign_log, scratch_di
 from kidx.startup.views import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from kidx.dialect import Dialect
     from kidx.startup.simulation import Loaded
@@ -87,13 +87,13 @@ def make_directory_view(partition: Path, scratch: Path) -> Path:
     return _make_links(partition, scratch)
 
 
-def make_whole_view(directory: Path, view: Path, *, only: str = "") -> None:
+def make_whole_view(directory: Path, view: Path, *, only: Collection[str] | None = None) -> None:
     """Fill a directory with the view of a log directory and its partitions, without its lock.
 
     Args:
         directory: the log directory; only read.
         view: an empty directory.
-        only: name of the one partition that the view has, and KRaft's own log with it; all if empty.
+        only: names of the partitions that the view has, with KRaft's own log; None for all.
 
     Raises:
         OSError: the directory or a checkpoint cannot be read.
@@ -105,7 +105,7 @@ def make_whole_view(directory: Path, view: Path, *, only: str = "") -> None:
             if entry.name in {LOCK_FILE, *_OF_A_DIRECTORY} and entry.is_file():
                 continue
             is_partition = parse_partition(entry.name) is not None and entry.is_dir()
-            if is_partition and only in {"", entry.name}:
+            if is_partition and (only is None or entry.name in only):
                 _make_links(Path(entry.path), view)
             elif not is_partition or entry.name.startswith(METADATA_TOPIC):
                 (view / entry.name).symlink_to(Path(entry.path).absolute())

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ from kidx.discovery import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     INDEX_SUFFIXES,
+    LOG,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
     RECOVERY_POINTS,
@@ -29,7 +31,7 @@ from kidx.discovery import (
 )
 from kidx.discovery.names import leftover_mark
 from kidx.errors import InvalidArgumentError, ToolError
-from kidx.findings import Fault
+from kidx.findings import HARMLESS, Fault
 from kidx.printable import counted, encodable, shell_word
 from kidx.producers.manager import SNAPSHOT_SUFFIX, list_snapshots
 from kidx.startup.answers import HARMED
@@ -45,7 +47,7 @@ from kidx.startup.changes import (
 )
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
 from kidx.startup.directories import directories_in
-from kidx.startup.evidence import partition_of
+from kidx.startup.evidence import directories_of, partition_of
 from kidx.startup.kraft import has_metadata_log
 from kidx.startup.names import is_of_metadata
 from kidx.startup.prediction import predict
@@ -55,6 +57,7 @@ from kidx.startup.start import without_references
 from kidx.verify import verify_paths
 
 if TYPE_CHECKING:
+    from kidx.startup.answers import Later, PartitionStart
     from kidx.startup.start import Start
     from kidx.verify import Verification
 
@@ -284,11 +287,104 @@ def prepare(result: Verification, start: Start, options: Options) -> Mounting:
         raise ToolError(f"cannot make a view of the copy: {error.strerror or error}: {error.filename}") from error
 
 
+class _Seen:
+    """What was found in the view, by the files and directories of the copy.
+
+    Args:
+        original: function that returns a text about the view with the paths of the copy.
+    """
+
+    def __init__(self, result: Verification, start: Start, original: Callable[[str], str]) -> None:
+        self.result, self.start = result, start
+        self._original = original
+
+    def _path(self, path: str | Path) -> Path:
+        return Path(self._original(str(path)))
+
+    @cached_property
+    def kinds(self) -> Mapping[Path, set[Fault]]:
+        """Kinds of the faults of each file."""
+        kinds: dict[Path, set[Fault]] = defaultdict(set)
+        for finding in self.result.findings:
+            kinds[self._path(finding.path)].add(finding.kind)
+        return kinds
+
+    @cached_property
+    def not_rebuilt(self) -> Mapping[Path, list[Path]]:
+        """Index files of each partition that are wrong, and that a start does not rebuild."""
+        rebuilt = set(map(self._path, self.start.rebuilt))
+        files: dict[Path, list[Path]] = defaultdict(list)
+        for file in sorted(set(map(self._path, self.result.faulty_paths)) - rebuilt):
+            if file.suffix in INDEX_SUFFIXES:
+                files[file.parent].append(file)
+        return files
+
+    @cached_property
+    def faults(self) -> Mapping[Path, set[str]]:
+        """Paths of the files that are wrong and that a start does not rebuild, by the partition that they are about."""
+        files: dict[Path, set[str]] = defaultdict(set)
+        rebuilt = set(map(str, self.start.rebuilt))
+        for finding in self.result.findings:
+            if finding.verdict not in HARMLESS and finding.path not in rebuilt:
+                for directory in directories_of(finding):
+                    files[self._path(directory)].add(finding.path)
+        return files
+
+    @cached_property
+    def unreadable(self) -> Mapping[Path, list[int]]:
+        """Offsets of the batches in each partition that a consumer cannot pass."""
+        offsets: dict[Path, list[int]] = defaultdict(list)
+        for finding in self.result.findings:
+            if finding.kind in _UNREADABLE and finding.offset is not None:
+                offsets[self._path(finding.path).parent].append(finding.offset)
+        return offsets
+
+    @cached_property
+    def partitions(self) -> Mapping[Path, list[PartitionStart]]:
+        """Effects of the start on each partition."""
+        found: dict[Path, list[PartitionStart]] = defaultdict(list)
+        for each in self.start.partitions:
+            found[self._path(each.directory)].append(each)
+        return found
+
+    @cached_property
+    def later(self) -> Mapping[Path, list[Later]]:
+        """Harm to each partition after the start."""
+        found: dict[Path, list[Later]] = defaultdict(list)
+        for each in self.start.later:
+            found[self._path(each.directory)].append(each)
+        return found
+
+    @cached_property
+    def stops(self) -> Counter[Path]:
+        """Number of reasons for which a broker would not start or give up a log directory, by file and directory."""
+        places = [each.path for each in (*self.start.fatal, *self.start.offline.values(), *self.start.further)]
+        return Counter(each for place in map(self._path, places) for each in (place, place.parent))
+
+    def harms(self, path: Path) -> bool:
+        """Return True if a start does harm to a partition, or stops because of it."""
+        harmed = [each for each in self.partitions.get(path, ()) if each.outcome in {*HARMED, "unknown"}]
+        return bool(harmed or self.stops[path] or self.later.get(path))
+
+    def score(self, path: Path, lost: int, refuted: int) -> _Score:
+        """Return the score of a partition."""
+        harmed = [each for each in self.partitions.get(path, ()) if each.outcome in {*HARMED, "unknown"}]
+        later = self.later.get(path, [])
+        return _Score(
+            self.stops[path],
+            lost + sum(each.records for each in later),
+            len(harmed) + len(later),
+            len(self.faults.get(path, ())),
+            refuted,
+        )
+
+
 class _Copy:
     """A copy of log directories, and a view of it with the steps up to now."""
 
     def __init__(self, result: Verification, start: Start, options: Options, scratch: Path) -> None:
-        self._before, self._start, self._result, self._options = start, start, result, options
+        self._before, self._options = start, options
+        self._seen = _Seen(result, start, self._original)
         self._dialect = dialect_of(options.release)
         self._views: dict[Path, Path] = {}
         for number, directory in enumerate(start.directories):
@@ -298,8 +394,12 @@ class _Copy:
             self._views[directory] = view
         self._scratch = scratch
         self._steps: list[Step] = []
-        self._read: dict[Path, dict[tuple[str, int], int]] = {}  # checkpoints of the view
+        self._read: dict[Path, dict[tuple[str, int], int]] = {}  # checkpoints of views
         self._losses: dict[Path, Loss] = {}  # of partitions with a step
+        self._partitions = list(self._served())
+        self._lost_before: dict[Path, list[str]] = defaultdict(list)
+        for each in start.lost:
+            self._lost_before[each.path].append(each.reason)
 
     def prepare(self) -> Mounting:
         """Find the steps, and return them with the result of a start after them."""
@@ -311,35 +411,36 @@ class _Copy:
                 self._forget_clean_stop(directory, f"it is of another moment: {reasons[0]}{more}")
         self._settle_together()
         for path in self._partitions:
-            self._settle_partition(path)
+            self._settle_lines(path)
+        self._settle_files()
         if self._losses:
-            self._result, self._start = self._look(self._views.values())
+            self._see(*self._look(self._views.values()))
         for directory in self._views:
-            if self._start.answer != "yes":
+            if self._seen.start.answer != "yes":
                 self._forget_clean_stop(directory, "without it the start recovers the logs")
-        partitions = self._partitions if self._start.starts else []
+        partitions = self._partitions if self._seen.start.starts else []
         endings = [each for path in partitions if (each := self._ending(path, named.get(path))) is not None]
         return Mounting(
             self._before,
-            self._start,
-            self._original(self._start.line),
+            self._seen.start,
+            self._original(self._seen.start.line),
             tuple(self._steps),
             tuple(endings),
             len(self._partitions),
             self._of_another(),
-            tuple(map(self._original, self._start.limits)),
+            tuple(map(self._original, self._seen.start.limits)),
         )
 
-    @property
-    def _partitions(self) -> list[Path]:
-        """Directories of partitions that a log manager loads and serves."""
-        found = []
+    def _served(self) -> Iterator[Path]:
+        """Yield the directories of partitions that a log manager loads and serves."""
         for directory in self._views:
             for path in directories_in(directory):
                 parsed = parse_partition(path.name)
                 if parsed is not None and not parsed[2] and not is_of_metadata(path.name):
-                    found.append(path)
-        return found
+                    yield path
+
+    def _see(self, result: Verification, start: Start) -> None:
+        self._seen = _Seen(result, start, self._original)
 
     def _view_of(self, path: Path) -> Path:
         return self._views[path.parent] / path.name
@@ -398,16 +499,14 @@ class _Copy:
         return found
 
     def _try_on_directory(self, directory: Path, change: Change, reason: str) -> None:
-        before = self._score_of_all(self._start)
+        before = self._score_of_all(self._seen.start)
         saved = {path: path.read_bytes() for path in self._views[directory].iterdir() if _is_copied(path)}
         self._apply(change, self._views[directory] / _ANY)
         result, start = self._look(self._views.values())
-        known = self._result, self._start
-        self._result, self._start = result, start
         if self._score_of_all(start).is_better_than(before):
+            self._see(result, start)
             self._steps.append(Step((change,), reason))
             return
-        self._result, self._start = known
         self._read.clear()
         for path, content in saved.items():
             path.write_bytes(content)
@@ -426,7 +525,7 @@ class _Copy:
         number = sum(len(list(self._refuted(path, self._view_of(path)))) for path in self._partitions)
         if number <= _MANY:
             return
-        before, known = _score(self._start, self._start.records_at_risk, number), dict(self._views)
+        before, known = _score(self._seen.start, self._seen.start.records_at_risk, number), dict(self._views)
         for directory, view in known.items():
             after = self._scratch / "together" / view.parent.name / view.name
             after.mkdir(parents=True)
@@ -440,44 +539,91 @@ class _Copy:
                     change.apply(self._view_of(path))
         result, start = self._look(self._views.values())
         if _score(start, start.records_at_risk, 0).is_better_than(before):
-            self._result, self._start = result, start
+            self._see(result, start)
             self._steps += steps
         else:
             self._views = known
 
-    def _settle_partition(self, path: Path) -> None:
-        """Find the steps about the lines, the snapshots, the index files and the leftovers of a partition."""
-        candidates = [*self._refuted(path, self._view_of(path)), *self._indexes(path), *self._leftovers(path)]
+    def _settle_lines(self, path: Path) -> None:
+        """Find the steps about the lines and the snapshots of a partition."""
+        candidates = list(self._refuted(path, self._view_of(path)))
         if not candidates:
             return
-        before, _ = self._try(path, ())
+        before, _ = self._try({path: ()})[path]
         for step in candidates:
-            after, lost = self._try(path, step.changes)
+            after, lost = self._try({path: step.changes})[path]
             if after.is_better_than(before):
-                before, self._losses[path] = after, lost
-                self._steps.append(step)
-                for change in step.changes:
-                    self._apply(change, self._view_of(path))
+                before = after
+                self._accept(path, step, lost)
 
-    def _try(self, path: Path, changes: Sequence[Change]) -> tuple[_Score, Loss]:
-        """Return the score of a partition after some changes, and what a start loses of its records in the copy."""
+    def _settle_files(self) -> None:
+        """Find the steps about the index files and the leftovers of all partitions.
+
+        In each round, the next step of every partition is tried: one verification is about all of them.
+        """
+        candidates = {path: deque([*self._indexes(path), *self._leftovers(path)]) for path in self._partitions}
+        candidates = {path: some for path, some in candidates.items() if some}
+        before = {path: score for path, (score, _) in self._try(dict.fromkeys(candidates, ())).items()}
+        accepted: dict[Path, list[Step]] = defaultdict(list)
+        while candidates:
+            steps = {path: some.popleft() for path, some in candidates.items()}
+            for path, (after, lost) in self._try({path: step.changes for path, step in steps.items()}).items():
+                if after.is_better_than(before[path]):
+                    before[path] = after
+                    accepted[path].append(steps[path])
+                    self._change(path, steps[path], lost)
+            candidates = {path: some for path, some in candidates.items() if some}
+        self._steps += [step for path in self._partitions for step in accepted[path]]
+
+    def _accept(self, path: Path, step: Step, lost: Loss) -> None:
+        self._steps.append(step)
+        self._change(path, step, lost)
+
+    def _change(self, path: Path, step: Step, lost: Loss) -> None:
+        self._losses[path] = lost
+        for change in step.changes:
+            self._apply(change, self._view_of(path))
+
+    def _try(self, changes: Mapping[Path, Sequence[Change]]) -> dict[Path, tuple[_Score, Loss]]:
+        """Return the scores of partitions after some changes, and what a start loses of their records in the copy."""
+        if not changes:
+            return {}
         with scratch_directory() as scratch:
-            directory = scratch / path.parent.name
-            directory.mkdir()
-            make_whole_view(self._views[path.parent], directory, only=path.name)
-            view = directory / path.name
-            try:
-                for change in changes:
-                    change.apply(view)
-            except FileNotFoundError:  # an earlier step has moved the file
-                return _Score(1 << 62, 0, 0, 0, 0), NOTHING
-            _, start = self._look([view], processes=1)
-            lost = self._lost(path, view)
-            later = sum(each.records for each in start.later)
-            return _score(start, lost.records + later, len(list(self._refuted(path, view)))), lost
+            views = {}
+            for number, directory in enumerate({path.parent: None for path in changes}):
+                target = scratch / f"{number}" / (directory.absolute().name or "root")
+                target.mkdir(parents=True)
+                names = {path.name for path in changes if path.parent == directory}
+                make_whole_view(self._views[directory], target, only=names)
+                views |= {directory / name: target / name for name in names}
+            impossible = set()
+            for path, some in changes.items():
+                try:
+                    for change in some:
+                        change.apply(views[path])
+                except FileNotFoundError:  # an earlier step has moved the file
+                    impossible.add(path)
+            self._read.clear()
+            result, start = self._look(views.values(), processes=1 if len(changes) == 1 else None)
+            originals = {str(view): str(path) for path, view in views.items()}
+            seen = _Seen(result, start, lambda text: _replaced(text, originals))
+            found = {}
+            for path, view in views.items():
+                if path in impossible:
+                    found[path] = _Score(1 << 62, 0, 0, 0, 0), NOTHING
+                    continue
+                lost = self._lost(path, view, seen.partitions.get(path, ()))
+                found[path] = seen.score(path, lost.records, len(list(self._refuted(path, view)))), lost
+            return found
 
-    def _lost(self, path: Path, view: Path) -> Loss:
-        """Return what is readable in the copy of a partition, and is not after a start of its view."""
+    def _lost(self, path: Path, view: Path, effects: Iterable[PartitionStart]) -> Loss:
+        """Return what is readable in the copy of a partition, and is not after a start of its view.
+
+        Args:
+            effects: effects of this start on the partition, which say it if the view has all logs of the copy.
+        """
+        if _names_of_logs(view) == _names_of_logs(path) and all(each.outcome == "kept" for each in effects):
+            return NOTHING
         logged, checkpoints = LoggedRecords(path), CheckpointedOffsets(view.parent).of(view)
         loaded = try_load(view, self._dialect, checkpoints)
         if loaded.start is None or loaded.end is None:
@@ -488,14 +634,9 @@ class _Copy:
     def _end(self, path: Path) -> int:
         """Return the offset up to which a log can be read after a start of the view."""
         view = self._view_of(path)
-        ends = [
-            finding.offset
-            for finding in self._result.findings
-            if finding.kind in _UNREADABLE and finding.offset is not None and Path(finding.path).parent in {path, view}
-        ]
-        for each in self._start.partitions:
-            if each.directory in {path, view}:
-                ends += [end for end in (each.ends.served if each.ends else each.end[1],) if end is not None]
+        ends = list(self._seen.unreadable.get(path, ()))
+        for each in self._seen.partitions.get(path, ()):
+            ends += [end for end in (each.ends.served if each.ends else each.end[1],) if end is not None]
         return min(ends) if ends else LoggedRecords(view).readable_end
 
     def _refuted(self, path: Path, view: Path, state: Path | None = None) -> Iterator[Step]:
@@ -527,9 +668,7 @@ class _Copy:
                     yield Step((move_out(file),), reason)
 
     def _offsets_of(self, path: Path) -> dict[tuple[str, int], int]:
-        """Return a checkpoint, which is read once if it is of the view; as :func:`offsets_of`."""
-        if self._scratch not in path.parents:
-            return offsets_of(path)
+        """Return a checkpoint, which is read once until a view changes; as :func:`offsets_of`."""
         if path not in self._read:
             self._read[path] = offsets_of(path)
         return self._read[path]
@@ -545,14 +684,8 @@ class _Copy:
         A start rebuilds all index files of a segment without an offset index, and others only with it.
         """
         view = self._view_of(path)
-        kinds: dict[str, set[Fault]] = defaultdict(set)
-        for finding in self._result.findings:
-            kinds[finding.path].add(finding.kind)
-        rebuilt = {self._original(str(each)) for each in self._start.rebuilt}
-        for file in sorted({Path(self._original(each)) for each in self._result.faulty_paths}):
-            if file.parent != path or file.suffix not in INDEX_SUFFIXES or str(file) in rebuilt:
-                continue
-            own = kinds[str(file)] | kinds[str(view / file.name)]
+        for file in self._seen.not_rebuilt.get(path, ()):
+            own = self._seen.kinds[file]
             what = "has entries past the end of its log" if own & _BEYOND else "does not fit its log"
             reason = f"{file.name} {what if (view / file.name).exists() else 'is missing'}"
             files = dict.fromkeys(each for each in (file, file.with_suffix(".index")) if (view / each.name).exists())
@@ -565,12 +698,9 @@ class _Copy:
 
     def _leftovers(self, path: Path) -> Iterator[Step]:
         """Yield steps about files that an interrupted deletion or compaction has left, if a start does harm."""
-        view = self._view_of(path)
-        places = [each.path for each in (*self._start.fatal, *self._start.offline.values(), *self._start.further)]
-        places += [each.path for each in self._start.of(*HARMED, "unknown")]
-        places += [each.path for each in self._start.later]
-        if not any(each in {path, view} or each.parent in {path, view} for each in places):
+        if not self._seen.harms(path):
             return
+        view = self._view_of(path)
         groups: dict[tuple[str, str], list[Path]] = defaultdict(list)
         for name in regular_files(view):
             if (mark := leftover_mark(name)) is not None:
@@ -587,31 +717,32 @@ class _Copy:
         Checkpoints of an earlier topic of the same name, and of records that were truncated, say nothing about a log.
         """
         found: dict[Path, int] = {}
-        for finding in self._result.findings:
+        known = {directory: _readable_checkpoints(directory) for directory in self._views}
+        for finding in self._seen.result.findings:
             path = partition_of(finding)
             for name in _CHECKPOINTS.get(finding.kind, ()):
-                with contextlib.suppress(UnreadableError):
-                    offset = offsets_of(path.parent / name).get((finding.topic or "", finding.partition or 0), 0)
+                if name in (read := known.get(path.parent, {})):
+                    offset = read[name].get((finding.topic or "", finding.partition or 0), 0)
                     found[path] = max(offset, found.get(path, 0))
         return found
 
     def _ending(self, path: Path, named: int | None) -> Ending | None:
         """Return what a partition loses, or has lost; None if that is nothing."""
         view = self._view_of(path)
-        places = {path, view, path.parent, view.parent}
-        if any(each in places for each in self._start.offline):
+        if self._seen.start.offline.keys() & {path.parent, view.parent}:
             return Ending(path, None, reason="the broker gives up the log directory")
-        each = next((each for each in self._start.partitions if each.directory in places), None)
+        effects = self._seen.partitions.get(path) or self._seen.partitions.get(path.parent, [])
+        each = next(iter(effects), None)
         lost = self._losses.get(path, NOTHING)
         if each is not None and each.lost:
-            lost = self._lost(path, view)
+            lost = self._lost(path, view, effects)
         reason, cut, end = "", 0, self._end(path)
         if each is not None and each.outcome not in {"kept", "cut"}:
             return Ending(path, None, lost, named, 0, self._original(each.reason))
         if each is not None and each.outcome == "kept":
             cut = sum(max(change.before - (change.after or 0), 0) for change in each.changes)
-        later = [each.reason for each in self._start.later if each.directory in places]
-        already = [each.reason for each in self._before.lost if each.path == path] if named is None else []
+        later = [each.reason for each in self._seen.later.get(path, ())]
+        already = list(self._lost_before.get(path, ())) if named is None else []
         if end < LoggedRecords(view).readable_end and not lost:
             already.append("nothing can read the batch there, and the start keeps it")
         reason = "; ".join(map(self._original, [*later, *already][:_NAMED]))
@@ -647,12 +778,12 @@ class _Copy:
         for path, text in texts.items():
             path.write_text(_DIRECTORY_ID.sub("", _NODE_ID.sub(rf"\g<1>.id={other}", text)), "utf-8")
         paths, options = list(self._views.values()), self._options
-        start = predict(paths, self._result, options.release, options.index_interval_bytes, config=options.config)
+        start = predict(paths, self._seen.result, options.release, options.index_interval_bytes, config=options.config)
         for path, text in texts.items():
             path.write_text(text, "utf-8")
         assert start is not None
-        aside = len(start.of("stray", "renamed")) - len(self._start.of("stray", "renamed"))
-        if len(start.fatal) > len(self._start.fatal):
+        aside = len(start.of("stray", "renamed")) - len(self._seen.start.of("stray", "renamed"))
+        if len(start.fatal) > len(self._seen.start.fatal):
             then = f"; but then: {self._original(start.line)}"
         elif aside > 0:
             then = f"; but KRaft's metadata in the copy assign {counted(aside, 'partition')} to node {own}, not to it"
@@ -664,8 +795,30 @@ class _Copy:
 
     def _brokers(self) -> set[int]:
         """Return the ids of the brokers that have a partition according to KRaft's metadata."""
-        clusters = self._result.clusters.values()
+        clusters = self._seen.result.clusters.values()
         return {broker for each in clusters for replicas in each.replicas.values() for broker in replicas.brokers}
+
+
+def _replaced(text: str, originals: Mapping[str, str]) -> str:
+    """Return the path of a file or directory of a view as it is in the copy."""
+    path = Path(text)
+    for view in (path, path.parent):
+        if str(view) in originals:
+            return text.replace(str(view), originals[str(view)])
+    return text
+
+
+def _readable_checkpoints(directory: Path) -> dict[str, dict[tuple[str, int], int]]:
+    """Return the checkpoints of offsets in a log directory that can be read."""
+    found = {}
+    for name in OFFSET_CHECKPOINTS:
+        with contextlib.suppress(UnreadableError):
+            found[name] = offsets_of(directory / name)
+    return found
+
+
+def _names_of_logs(directory: Path) -> set[str]:
+    return {name for name in regular_files(directory) if LOG in name}
 
 
 def _is_copied(path: Path) -> bool:

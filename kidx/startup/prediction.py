@@ -290,8 +290,9 @@ class _Broker:
         if self.directories and self.is_kraft and self.ids and not any(map(has_metadata_log, self.directories)):
             self.without_metadata = True
             self.missing.append(Remark(self.directories[0] / METADATA_LOG, METADATA_MISSING, METADATA_ELSEWHERE))
+        offsets = {directory: CheckpointedOffsets(directory) for directory in {path.parent for path in self.given}}
         for partition in self.given:
-            self._check_partition(partition, CheckpointedOffsets(partition.parent))
+            self._check_partition(partition, offsets[partition.parent])
         fatal, offline = check_properties(self.directories, self.dialect)
         self.fatal += fatal
         self.offline = offline | self.offline

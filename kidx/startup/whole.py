@@ -45,7 +45,7 @@ def without_entries(result: Verification) -> dict[Path, set[Path]]:
 
 def _size(path: Path) -> int:
     try:
-        return path.lstat().st_size
+        return path.stat().st_size
     except OSError:
         return 0
 
