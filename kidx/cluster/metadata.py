@@ -18,12 +18,15 @@ _TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 4, 5, 9
 _REGISTER_BROKER: Final = 0
 _OF_BROKER: Final = {_REGISTER_BROKER: "brokerId", 1: "brokerId", 7: "id", 8: "id", 17: "brokerId"}
 """Fields with the id of a broker, by the API key of the record."""
-_KEYS: Final = frozenset({_TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC})
+_FEATURE = 12
+_KEYS: Final = frozenset({_TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC, _FEATURE})
 """API keys of the records that are read; a record begins with its frame version, its API key and its version."""
 NO_LEADER: Final = -1
 """Leader of a partition that no broker leads."""
 _UNCHANGED: Final = -2
 """Leader in a ``PartitionChangeRecord`` that does not change it."""
+_VERSION_AT: Final = 2
+"""Position of a record's version, after the number of its framing and its type."""
 _OF_TOPICS, _OF_BROKERS = 2, 4
 """Resource types in a ``ConfigRecord``."""
 _NO_DIRECTORY: Final = frozenset({"", "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"})
@@ -85,6 +88,8 @@ class ClusterMetadata:
         replicas: replicas of each partition, by topic id and number.
         settings: settings of each topic, by its name.
         of_brokers: settings of each broker, by its id; settings for all brokers have no id.
+        features: level of each feature, by its name.
+        forms: a record of each type and version, by both; brokers that cannot read one of them do not start.
         makes_topics: True if a record makes a topic, whether its fields can be read or not.
         unread: number of records about topics or partitions that could not be read.
     """
@@ -95,6 +100,8 @@ class ClusterMetadata:
     replicas: dict[tuple[str, int], Replicas] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     of_brokers: dict[str, dict[str, str]] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    forms: dict[tuple[int, int], bytes] = field(default_factory=dict)
     makes_topics: bool = False
     unread: int = 0
 
@@ -184,10 +191,14 @@ class _Reader:
         start = int(newest.name[:20]) if newest is not None else 0
         for record in _records(logs, 0, start):
             self._remember(record)
-        for record in _records([newest] if newest is not None else [], 0, None):
-            self._apply(record)
+        self.read_files([newest] if newest is not None else [])
         for record in _records(logs, start, end, self._skip):
             self._remember(record)
+            self._apply(record)
+
+    def read_files(self, paths: Iterable[Path]) -> None:
+        """Read files as a whole."""
+        for record in _records(paths, 0, None):
             self._apply(record)
 
     def _skip(self) -> None:
@@ -211,6 +222,8 @@ class _Reader:
     def _apply(self, record: Record) -> None:
         key, data = _parsed(record)
         found = self.found
+        if len(value := record.value or b"") > _VERSION_AT:
+            found.forms.setdefault((key, value[_VERSION_AT]), bytes(value))
         found.makes_topics |= key == _TOPIC
         if data is None:
             found.unread += key in _KEYS
@@ -230,6 +243,8 @@ class _Reader:
                 settings[data["name"]] = data["value"]
         elif key in {_PARTITION, _PARTITION_CHANGE}:
             self._assign(data)
+        elif key == _FEATURE and "featureLevel" in data:
+            found.features[data["name"]] = data["featureLevel"]
 
     def _assign(self, data: Mapping[str, Any]) -> None:
         place = data["topicId"], data["partitionId"]
@@ -240,6 +255,13 @@ class _Reader:
             known.directories if directories is None else tuple(directories),
             known.leader if leader == _UNCHANGED else leader,
         )
+
+
+def read_bootstrap(path: Path) -> ClusterMetadata:
+    """Return the metadata in the file with which a log directory was formatted, as far as they can be read."""
+    reader = _Reader()
+    reader.read_files([path])
+    return reader.found
 
 
 def _records(

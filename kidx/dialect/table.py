@@ -231,6 +231,14 @@ class Dialect:
     has_directory_ids = log.flag(">=3.7.0", "",
         "Each log directory has an id, and a broker with two equal ids does not start. Without ids, a broker of KRaft "
         "makes the partitions of a log directory that goes offline in another directory, empty (KIP-858).")
+    needs_kraft = log.flag(">=4.0.0", "",
+        "There are no brokers with ZooKeeper.")
+    metadata_versions = log.choice(
+        {(0, 0): "<=3.2.3", (1, 7): "3.3.0..3.3.2", (1, 8): "3.4.0..3.4.1", (1, 11): "3.5.0..3.5.2",
+         (1, 14): "3.6.0..3.6.2", (1, 19): "3.7.0..3.7.2", (1, 20): "3.8.0..3.8.1", (1, 21): "3.9.0..3.9.2",
+         (7, 25): "4.0.0..4.0.2", (7, 27): "4.1.0..4.1.2", (7, 29): "4.2.0..4.2.2", (7, 30): "4.3.0..4.3.1",
+         (7, 33): ">=4.4.0"}, "",
+        "The lowest and the highest metadata.version of a production cluster; (0, 0) for the previews of KRaft.")
 
     # ProducerStateManager, ProducerStateEntry, VerificationGuard.
     markers_have_timestamps = producers.flag(">=2.4.1", "",

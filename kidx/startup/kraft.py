@@ -11,17 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.cluster import first_unknown
+from kidx.cluster.metadata import read_bootstrap
+from kidx.dialect import NEWEST
 from kidx.discovery import LOG, META_PROPERTIES, parse_segment_file
 from kidx.errors import KidxError
 from kidx.files import read_text
+from kidx.messages.framed import metadata_record
+from kidx.messages.reading import MessageError
 from kidx.printable import shell_word, shortened
 from kidx.records import file_batches
 from kidx.startup.answers import Remark
 from kidx.startup.checkpoints import UnreadableError, properties_of
 from kidx.startup.names import METADATA_LOG
-from kidx.startup.remedies import COPIED_DISK, EMPTY_DISK, OLDER_SNAPSHOT, OTHER_BROKER
+from kidx.startup.remedies import COPIED_DISK, EMPTY_DISK, OLDER_SNAPSHOT, OTHER_BROKER, OTHER_RELEASE
 
 if TYPE_CHECKING:
+    from kidx.cluster import ClusterMetadata
     from kidx.dialect import Dialect
 
 _SHARED: Final = ("cluster.id", "node.id")
@@ -36,12 +41,21 @@ _STATE_FIELDS: Final = {
 }
 """Mandatory fields of the quorum state, by version."""
 _BOOTSTRAP: Final = f"bootstrap{_SNAPSHOT}"
+_METADATA_VERSION: Final = "metadata.version"
 _BROKER_ID: Final = "broker.id"
 """Node id of version 0, as brokers with ZooKeeper write it."""
 
 
-def runs_kraft(directories: Iterable[Path]) -> bool:
-    """Return True if the broker of some log directories runs KRaft, according to their ``meta.properties``."""
+def runs_kraft(directories: Iterable[Path], dialect: Dialect | None = None) -> bool:
+    """Return True if the broker of some log directories runs KRaft, according to their ``meta.properties``.
+
+    A cluster that was migrated from ZooKeeper keeps the version 0 of the file.
+
+    Args:
+        dialect: rules of the release, if it was given.
+    """
+    if dialect is not None and dialect.needs_kraft:
+        return True
     for directory in directories:
         try:
             properties = properties_of(directory)
@@ -70,7 +84,9 @@ def node_of(directories: Iterable[Path]) -> int | None:
     return None
 
 
-def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[list[Remark], dict[Path, Remark]]:
+def check_properties(
+    directories: Sequence[Path], dialect: Dialect, *, is_kraft: bool
+) -> tuple[list[Remark], dict[Path, Remark]]:
     """Return the faults of ``meta.properties`` that prevent the start, and those that take a log directory offline.
 
     ``MetaPropertiesEnsemble`` (from 3.7) requires a node id, and the same ids in all log directories. A missing file is
@@ -82,7 +98,6 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     offline: dict[Path, Remark] = {}
     ids: dict[str, Counter[str]] = {key: Counter() for key in _SHARED}
     known: dict[Path, dict[str, str]] = {}
-    is_kraft = runs_kraft(directories)
     different = _different(directories, dialect)
     fatal += different.values()
     for directory in _without(directories, different):
@@ -240,6 +255,34 @@ def _wrong_state(text: str) -> str:
     fields = _STATE_FIELDS.get(state[_STATE_VERSION], ())
     missing = next((field for field in fields if field not in state), "")
     return f"it has no {missing}, which is mandatory in version {state[_STATE_VERSION]}" if missing else ""
+
+
+def check_versions(directory: Path, cluster: ClusterMetadata, dialect: Dialect) -> Remark | None:
+    """Return the fault of KRaft's own log that a release ends with, because another one wrote it; None without one.
+
+    Args:
+        cluster: the metadata in the log.
+    """
+    bootstrap = directory.parent / _BOOTSTRAP
+    lowest, highest = dialect.metadata_versions
+    for path, found in ((bootstrap, read_bootstrap(bootstrap)), (directory, cluster)):
+        level = found.features.get(_METADATA_VERSION)
+        if level is not None and highest and not lowest <= level <= highest:
+            known = f"Kafka {dialect.release} knows {lowest} to {highest}"
+            return Remark(path, f"its {_METADATA_VERSION} is {level}, and {known}", OTHER_RELEASE)
+    for (key, version), value in cluster.forms.items():
+        if _is_readable(NEWEST, value) and not _is_readable(dialect.release, value):
+            reason = f"it has a record of type {key} and version {version}, which Kafka {dialect.release} cannot read"
+            return Remark(directory, reason, OTHER_RELEASE)
+    return None
+
+
+def _is_readable(release: str, record: bytes) -> bool:
+    try:
+        metadata_record(release, record)
+    except MessageError:
+        return False
+    return True
 
 
 def _has_all_without_newest(directory: Path, older: Sequence[Path]) -> bool:

@@ -183,8 +183,8 @@ def _with_a_log(directory: Path, aside: Collection[Path] = ()) -> Iterator[str]:
             yield f"{parsed[0]}-{parsed[1]}"
 
 
-def dangling_links(directories: Sequence[Path], own: Iterable[Assignment]) -> Iterator[Path]:
-    """Yield the links to no directory in the places of a broker's partitions, where the broker cannot create them.
+def obstructed(directories: Sequence[Path], own: Iterable[Assignment]) -> Iterator[Path]:
+    """Yield the files and the links to no directory in the places of a broker's partitions, which it cannot create.
 
     Args:
         directories: all log directories of the broker that were verified.
@@ -198,7 +198,8 @@ def dangling_links(directories: Sequence[Path], own: Iterable[Assignment]) -> It
         for directory in directories:
             path = directory / each.name
             is_only = is_reserved(each.directory_id) and len(directories) == 1
-            if (is_only or each.directory_id == ids.get(directory)) and path.is_symlink() and not path.exists():
+            is_in_the_way = path.is_symlink() or path.exists()
+            if (is_only or each.directory_id == ids.get(directory)) and is_in_the_way and not path.is_dir():
                 yield path
 
 

@@ -53,7 +53,15 @@ from kidx.startup.directories import (
     without_directory_ids,
 )
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, torn, with_misplaced
-from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, is_empty, node_of, runs_kraft
+from kidx.startup.kraft import (
+    check_metadata_log,
+    check_properties,
+    check_versions,
+    has_metadata_log,
+    is_empty,
+    node_of,
+    runs_kraft,
+)
 from kidx.startup.names import (
     METADATA_LOG,
     is_ignored,
@@ -67,11 +75,11 @@ from kidx.startup.partitions import (
     Copies,
     Strays,
     assignments,
-    dangling_links,
     inconsistent_ids,
     joined,
     lost_partitions,
     made_elsewhere,
+    obstructed,
     only_in_checkpoints,
     renamed_only,
     strays_after_cut,
@@ -85,6 +93,7 @@ from kidx.startup.remedies import (
     METADATA_ELSEWHERE,
     METADATA_MISSING,
     MOVE_OUT,
+    NO_DIRECTORY,
     NO_TARGET,
     OWN_LOG,
     RENAMED,
@@ -274,7 +283,8 @@ class _Broker:
         self.begins: dict[Path, int] = {}  # start of the first leader epoch in the checkpoint, by partition directory
         self.harmed: dict[Path, set[Path]] = {}  # logs that a recovery shortens, by log directory
         self.rewritten: set[Path] = set()  # index files that the start rebuilds
-        self.is_kraft = runs_kraft(directories or {path.parent for path in partitions})
+        known = dialect if running.release else None
+        self.is_kraft = runs_kraft(directories or {path.parent for path in partitions}, known)
         self.metadata_end: int | None = None  # end of KRaft's own log, if the start truncates it
         self.without_metadata = False
 
@@ -293,7 +303,7 @@ class _Broker:
         offsets = {directory: CheckpointedOffsets(directory) for directory in {path.parent for path in self.given}}
         for partition in self.given:
             self._check_partition(partition, offsets[partition.parent])
-        fatal, offline = check_properties(self.directories, self.dialect)
+        fatal, offline = check_properties(self.directories, self.dialect, is_kraft=self.is_kraft)
         self.fatal += fatal
         self.offline = offline | self.offline
         self.fatal += self._ended_by_transactions()
@@ -412,6 +422,8 @@ class _Broker:
         fatal, survived = check_metadata_log(path, self.dialect)
         self.fatal += [*own.fatal, *own.offline.values(), *fatal]
         self.missing += survived
+        if (why := check_versions(path, self.cluster, self.dialect)) is not None:
+            self.fatal.append(why)
         cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
         if path in cut:
             self.metadata_end = cut[path].end[1]
@@ -718,9 +730,10 @@ class _Broker:
         if not (self.is_kraft and any(map(has_metadata_log, self.directories))):
             self._replace({each.directory: each for each in only_in_checkpoints(self.directories)})
         if self.own:
-            links = list(dangling_links(self.directories, self.own))
+            links = list(obstructed(self.directories, self.own))
             for path in links:
-                self._give_up(path.parent, Remark(path, NO_TARGET, TARGET_MISSING))
+                why = (NO_TARGET, TARGET_MISSING) if path.is_symlink() else (NO_DIRECTORY, MOVE_OUT)
+                self._give_up(path.parent, Remark(path, *why))
             lost, remarks = lost_partitions(self.directories, self.own, self._aside_copies())
             lost = [each for each in lost if each.directory not in links]
             empty = {each.directory for each in lost}

@@ -70,6 +70,7 @@ METADATA_ELSEWHERE: Final = (
     "if metadata.log.dir is elsewhere, name that directory, too; if not, restore it from a copy, unless other "
     "controllers run: this node copies it from them"
 )
+OTHER_RELEASE: Final = "start a release that knows it: of the release that wrote it, or newer"
 NOT_CHECKED: Final = "other brokers and controllers, free space and memory"
 NOT_CONFIGURED: Final = "server.properties (Kafka's defaults are assumed; --config FILE reads it)"
 IN_ZOOKEEPER: Final = (
@@ -80,6 +81,7 @@ NO_TOPIC_SETTINGS: Final = (
     "settings of the topic (no metadata of KRaft here name it: add the directory of metadata.log.dir to the paths)"
 )
 ALREADY_LOST: Final = f"{FROM_A_REPLICA}; where none does, these records are gone"
+NO_DIRECTORY: Final = "it is a file: the broker cannot create the directory of the partition in its place"
 NO_TARGET: Final = "it is a link to a directory that does not exist: the broker cannot create the partition there"
 TARGET_MISSING: Final = (
     "see whether the disk of its target is not mounted. A link that is removed leaves the partition empty, unless "

@@ -5,6 +5,7 @@ The test of what brokers do with them is tests/broker/test_copies.py.
 
 import base64
 import shutil
+import struct
 
 import pytest
 from startups import (
@@ -28,6 +29,7 @@ from startups import (
 from kidx.discovery import parse_partition
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
+from kidx.records.record import ControlRecordType
 from kidx.verify import verify_paths
 
 
@@ -477,3 +479,57 @@ def test_without_the_metadata_no_place_of_a_missing_partition_is_known(disks):
     for directory in disks:  # without ids of log directories, the broker makes it where the fewest logs are
         (directory / "meta.properties").write_text(PROPERTIES)
     assert start(data, release=BEFORE).fatal[0].path == data / FUTURE
+
+
+@pytest.mark.parametrize(("is_second", "gives_up"), [(False, True), (True, False)])
+def test_a_file_in_the_place_of_a_partition_takes_its_log_directory_offline(disks, is_second, gives_up):
+    data, other = disks
+    path = (other if is_second else data) / "orders-1"
+    shutil.rmtree(data / "orders-1")
+    path.write_text("tar: stopped")
+    found = start(data, other)
+    assert list(found.offline) == ([data] if gives_up else [])
+    if gives_up:
+        assert f"{path}: it is a file: the broker cannot create" in found.line
+        assert "move it out of the log directory" in found.lines()[1]
+
+
+# -- other releases ------------------------------------------------------------------------------------------------
+
+
+def feature_record(level):
+    """Return a FeatureLevelRecord of version 0."""
+    return b"\1\x0c\0\x11metadata.version" + struct.pack(">h", level) + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("level", "dying", "starting"),
+    [(30, "4.2.2", "4.3.1"), (30, "3.9.2", "4.4.0"), (21, "3.8.1", "3.9.2"), (6, "4.0.2", "3.9.2")],
+)
+@pytest.mark.parametrize("is_bootstrap", [False, True])
+def test_no_release_starts_with_the_metadata_version_of_a_later_one(data, level, dying, starting, is_bootstrap):
+    records = [partition_record(number, [1]) for number in range(2)]
+    write_metadata(data, *records, *([] if is_bootstrap else [feature_record(level)]))
+    footer = build_batch([(0, ControlRecordType.SNAPSHOT_FOOTER.record_key, b"\0\0")], is_control=True)
+    content = build_batch([(0, None, feature_record(level if is_bootstrap else 7))])
+    (data / "bootstrap.checkpoint").write_bytes(content + footer)
+    found = start(data, release=dying)
+    assert f"its metadata.version is {level}, and Kafka {dying} knows" in found.line
+    assert "start a release that knows it" in found.lines()[0 if len(found.lines()) == 1 else 1]
+    assert start(data, release=starting).answer == "yes"
+
+
+def test_a_release_does_not_start_with_records_that_it_cannot_read(data):
+    record = bytearray(partition_record(0, [1]))
+    record[2:3], record[-1:] = b"\2", b"\0"  # version 2 has the eligible leader replicas as tags, from 3.7 on
+    write_metadata(data, bytes(record), partition_record(1, [1]))
+    assert "it has a record of type 3 and version 2" in start(data, release="3.6.2").line
+    assert start(data, release="3.9.2").answer == "yes"
+
+
+def test_a_release_without_zookeeper_needs_metadata(data):
+    (data / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
+    assert start(data, release="3.9.2").line == "may I start the broker? yes"
+    assert start(data, release="4.3.1").line.endswith("yes, if KRaft's own log is elsewhere")
+    (data / "orders-1" / "partition.metadata").unlink()
+    assert [each.directory.name for each in start(data, release="4.3.1").of("stray")] == ["orders-1"]
