@@ -159,6 +159,8 @@ def _range(option: str, text: str, parse: Callable[[str], int | None]) -> tuple[
             found.append((ends[0], ends[1]))
     if len(found) != 1:
         raise ToolError(f"{option} requires A:B, A: or :B, such as 1700000000000:1700000060000, not {text!r}")
+    if found[0][0] >= found[0][1]:
+        raise ToolError(f"{option} {text!r} is empty: its end is not after its beginning")
     return found[0]
 
 

@@ -41,6 +41,10 @@ _BOOTSTRAP: Final = "bootstrap.checkpoint"
 _CHECKPOINT_NAME: Final = re.compile(r"(\d+)-(\d+)")
 
 
+_BEGINNING: Final = frozenset({"file", "heading"})
+"""Kinds of the entries that say which log follows."""
+
+
 @dataclass(slots=True)
 class Part:
     """Part of a log that is dumped.
@@ -116,15 +120,15 @@ def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: D
     try:
         limit = min(records.size_in_bytes, options.max_bytes)
         valid = 0
-        last_offset: int | None = -1
         part, is_deep = options.part, options.deep or options.print_data
+        last_offset = -1 if part is None else None  # the first record of a part may follow one that was not read
         for batch in records.batches(0, limit):
             position, valid = valid, valid + batch.size_in_bytes
             if part is not None and not part.remaining:
                 return
             chosen = None if part is None else part.of(batch)
             if part is not None and not chosen:
-                last_offset = None  # the next record follows one that was not read
+                last_offset = None
                 continue
             fields = _batch_fields(batch, position, wording)
             yield Entry("batch", fields, _batch_line(fields, wording))
@@ -311,10 +315,22 @@ class Dump:
     def file(self, name: str) -> Iterator[Entry]:
         """Yield the lines of one file, beginning with its name; a file with an unknown suffix has no other line.
 
+        A log without a record of the part that is dumped has no line.
+
         Raises:
             KidxError: a part cannot be read; Kafka ends there with a stack trace.
             OSError: the file, or another file of the segment that it needs, cannot be read.
         """
+        begin: list[Entry] = []
+        for entry in self._lines(name):
+            if self.options.log.part is not None and entry.kind in _BEGINNING:
+                begin.append(entry)
+                continue
+            yield from begin
+            begin.clear()
+            yield entry
+
+    def _lines(self, name: str) -> Iterator[Entry]:
         path, shown = Path(name), as_java_shows(name)
         yield Entry("file", {"file": shown}, f"Dumping {shown}")
         suffix = path.suffix

@@ -147,7 +147,7 @@ class PartitionStart:
     def __str__(self) -> str:
         said = [self.reason, ", ".join(map(str, self.changes)), *self.limits]
         if self.lost:
-            effect = "deleted" if self.changes else "hidden"
+            effect = "deleted" if self.changes or self.end[0] == self.end[1] else "hidden"
             said.append(f"{counted(self.readable, 'readable record')} would be {effect}, of {self.lost.place}")
         return f"{shell_word(self.directory)}: {'; '.join(filter(None, said))}"
 

@@ -364,9 +364,10 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
         yield from _misnumbered(path, sizes)
     if (foreign := foreign_log(path)) is not None:
         yield move_out(foreign)
-    for piece in logged.split:
-        if piece.base not in sizes:
-            yield rename(piece.path, f"{piece.base:020d}{LOG}")
+    for old in (*logged.leftovers, *(piece.path for piece in logged.split)):
+        name = old.name.partition(LOG)[0] + LOG
+        if not (path / name).exists():
+            yield rename(old, name)
     for base in sizes:
         log = path / f"{base:020d}{LOG}"
         with contextlib.suppress(OSError):

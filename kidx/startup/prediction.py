@@ -652,7 +652,11 @@ class _Broker:
             )
             remedy = f"restore the missing files; or, {FROM_A_REPLICA}"
         elif loaded.lost and not changes:
-            reason = f"its end would be read as {loaded.end}, and the next appends would overlap existing records"
+            if loaded.end < end:
+                reason = f"its end would be read as {loaded.end}, and the next appends would overlap existing records"
+            else:
+                names = ", ".join(path.name for path in logged.leftovers)
+                reason = f"the start deletes {names}, though no other file has all its records"
             remedy = self._remedy(path, offsets, interval, loaded)
         elif loaded.split and not loaded.lost:
             reason = f"the offsets of {', '.join(loaded.split)} are more than {INT_MAX} apart: the start splits it"

@@ -203,6 +203,12 @@ class LoggedRecords:
         return self.lost([], 0, 0, 0).records
 
     @property
+    def leftovers(self) -> list[Path]:
+        """Files of interrupted compactions that have batches."""
+        pieces = [*self._pieces[SWAP], *self._pieces[CLEANED]]
+        return [piece.path for piece in pieces if len(self._scanned(piece.path).rows)]
+
+    @property
     def split(self) -> list[Piece]:
         """Segments that a split has replaced."""
         ends = ((piece, self._scanned(piece.path).rows["end"]) for piece in self._pieces[DELETED])

@@ -228,6 +228,18 @@ def test_a_part_is_printed_as_in_the_whole_dump(options, expected, kidx):
     ]
 
 
+def test_a_part_names_only_the_logs_that_have_some_of_it(kidx, tmp_path):
+    for base in (0, 4, 8):
+        (tmp_path / f"{base:020d}.log").write_bytes(build_batch([(1, None, b"x")] * 4, base_offset=base))
+    for options in ([], ["--deep-iteration"]):
+        done = kidx("--kafka", "4.3.1", "--offsets", "4:6", *options, tmp_path)
+        assert [line for line in done.stdout.splitlines() if line.startswith(("Dumping", "Log "))] == [
+            f"Dumping {tmp_path / f'{4:020d}.log'}",
+            "Log starting offset: 4",
+        ]
+        assert (done.returncode, done.stderr) == (0, "")  # 4.3.1 itself says that -1 is followed by 4
+
+
 @pytest.mark.parametrize(("option", "decoder"), [("--group", "--offsets-decoder")])
 def test_records_about_one_name_of_an_internal_topic(option, decoder, kidx, tmp_path):
     log = tmp_path / LOG
@@ -243,7 +255,12 @@ def test_records_about_one_name_of_an_internal_topic(option, decoder, kidx, tmp_
 
 
 def test_a_part_that_cannot_be_understood_is_one_line(kidx):
-    for options in (["--offsets", "7"], ["--times", "a:b"], ["--group", "g", "--transactional-id", "t"]):
+    for options in (
+        ["--offsets", "7"],
+        ["--offsets", "9:7"],
+        ["--times", "a:b"],
+        ["--group", "g", "--transactional-id", "t"],
+    ):
         done = kidx(*options, GOLDEN)
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1

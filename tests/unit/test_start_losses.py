@@ -1,6 +1,7 @@
 """Losses of a start: what the batches alone show before it, compared with the simulated log after it."""
 
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -97,6 +98,23 @@ def test_a_log_start_that_moves_back_is_no_loss(data):
     found = start(data)
     assert (found.answer, found.line) == ("yes", f"may I start the broker? yes{ELSEWHERE}")
     assert [(each.outcome, each.start) for each in found.partitions] == [("kept", (12, 0))]
+
+
+def test_the_only_copy_of_a_segment_that_a_start_deletes_is_renamed_first(data):
+    """An earlier .cleaned file makes the start take the .swap file for the rest of an unfinished compaction."""
+    topic = data / "orders-0"
+    for suffix in ("log", "index", "timeindex"):
+        path = topic / f"{24:020d}.{suffix}"
+        path.rename(f"{path}.swap")
+    (topic / f"{12:020d}.index.cleaned").touch()
+    found = start(data)
+    (each,) = found.partitions
+    assert each.reason == f"the start deletes {log(24)}.swap, though no other file has all its records"
+    assert "12 readable records would be deleted, of offsets 24 to 35" in str(each)
+    command = f"mv -n {topic / log(24)}.swap {topic / log(24)}"
+    assert f"{command}  # no readable record is lost" in each.remedy
+    subprocess.run(["sh", "-c", command], check=True)
+    assert start(data).line.startswith("may I start the broker? yes")
 
 
 @pytest.mark.thorough
