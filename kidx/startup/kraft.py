@@ -265,9 +265,11 @@ def check_versions(directory: Path, cluster: ClusterMetadata, dialect: Dialect) 
     """
     bootstrap = directory.parent / _BOOTSTRAP
     lowest, highest = dialect.metadata_versions
+    if not highest:
+        return None
     for path, found in ((bootstrap, read_bootstrap(bootstrap)), (directory, cluster)):
         level = found.features.get(_METADATA_VERSION)
-        if level is not None and highest and not lowest <= level <= highest:
+        if level is not None and not lowest <= level <= highest:
             known = f"Kafka {dialect.release} knows {lowest} to {highest}"
             return Remark(path, f"its {_METADATA_VERSION} is {level}, and {known}", OTHER_RELEASE)
     for (key, version), value in cluster.forms.items():

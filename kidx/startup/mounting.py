@@ -589,7 +589,7 @@ class _Copy:
         if not changes:
             return {}
         with scratch_directory() as scratch:
-            views = {}
+            views: dict[Path, Path] = {}
             for number, directory in enumerate({path.parent: None for path in changes}):
                 target = scratch / f"{number}" / (directory.absolute().name or "root")
                 target.mkdir(parents=True)

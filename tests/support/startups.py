@@ -73,12 +73,12 @@ def stop_cleanly(filled, target, ends):
 
 
 def partition_record(number, replicas, directory_ids=()):
-    """Return a PartitionRecord of version 1 of the topic, all replicas in sync."""
+    """Return a PartitionRecord of the topic, all replicas in sync: of version 0, or 1 with ids of log directories."""
     brokers = bytes([len(replicas) + 1]) + b"".join(struct.pack(">i", broker) for broker in replicas)
     topic_id = base64.urlsafe_b64decode(ID + "==")
-    ids = bytes([len(directory_ids) + 1]) + b"".join(directory_ids)
+    ids = bytes([len(directory_ids) + 1]) + b"".join(directory_ids) if directory_ids else b""
     return (
-        b"\1\3\1"
+        (b"\1\3\1" if directory_ids else b"\1\3\0")
         + struct.pack(">i", number)
         + topic_id
         + brokers * 2

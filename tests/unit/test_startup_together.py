@@ -520,8 +520,8 @@ def test_no_release_starts_with_the_metadata_version_of_a_later_one(data, level,
 
 
 def test_a_release_does_not_start_with_records_that_it_cannot_read(data):
-    record = bytearray(partition_record(0, [1]))
-    record[2:3], record[-1:] = b"\2", b"\0"  # version 2 has the eligible leader replicas as tags, from 3.7 on
+    record = bytearray(partition_record(0, [1], [bytes(16)]))
+    record[2] = 2  # the version with eligible leader replicas, which are tags
     write_metadata(data, bytes(record), partition_record(1, [1]))
     assert "it has a record of type 3 and version 2" in start(data, release="3.6.2").line
     assert start(data, release="3.9.2").answer == "yes"
