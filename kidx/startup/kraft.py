@@ -16,8 +16,7 @@ from kidx.dialect import NEWEST
 from kidx.discovery import LOG, META_PROPERTIES, parse_segment_file
 from kidx.errors import KidxError
 from kidx.files import read_text
-from kidx.messages.framed import metadata_record
-from kidx.messages.reading import MessageError
+from kidx.messages.reading import MessageError, metadata_record
 from kidx.printable import shell_word, shortened
 from kidx.records import file_batches
 from kidx.startup.answers import Remark
