@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,7 +20,6 @@ from kidx.discovery import (
     CLEAN_SHUTDOWN,
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
-    INDEX_SUFFIXES,
     LOG,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
@@ -31,7 +29,7 @@ from kidx.discovery import (
 )
 from kidx.discovery.names import leftover_mark
 from kidx.errors import InvalidArgumentError, ToolError
-from kidx.findings import HARMLESS, Fault
+from kidx.findings import Fault
 from kidx.printable import counted, encodable, shell_word
 from kidx.producers.manager import SNAPSHOT_SUFFIX, list_snapshots
 from kidx.startup.answers import HARMED
@@ -47,7 +45,8 @@ from kidx.startup.changes import (
 )
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
 from kidx.startup.directories import directories_in
-from kidx.startup.evidence import directories_of, partition_of
+from kidx.startup.evidence import partition_of
+from kidx.startup.grouped import Score, Seen
 from kidx.startup.kraft import has_metadata_log
 from kidx.startup.names import is_of_metadata
 from kidx.startup.prediction import predict
@@ -57,7 +56,7 @@ from kidx.startup.start import without_references
 from kidx.verify import verify_paths
 
 if TYPE_CHECKING:
-    from kidx.startup.answers import Later, PartitionStart
+    from kidx.startup.answers import PartitionStart
     from kidx.startup.start import Start
     from kidx.verify import Verification
 
@@ -68,8 +67,6 @@ _CHECKPOINTS: Final = {
     Fault.END_BELOW_HIGH_WATERMARK: (HIGH_WATERMARKS,),
 }
 """The checkpoints that name records which a log has lost, by the kind of the finding."""
-_UNREADABLE: Final = frozenset({Fault.CHECKSUM, Fault.FORMAT})
-"""Kinds of faults of a log that a consumer cannot pass."""
 _NODE_ID: Final = re.compile(r"(?m)^(node|broker)\.id=.*$")
 _DIRECTORY_ID: Final = re.compile(r"(?m)^directory\.id=.*\n?")
 _NAMED: Final = 3
@@ -243,28 +240,6 @@ class Mounting:
         }
 
 
-class _Score(NamedTuple):
-    """Faults of a copy, the gravest first; less is better.
-
-    Attributes:
-        stops: reasons for which a broker would not start, or give up a log directory.
-        lost: readable records that are lost.
-        harmed: partitions to which a start does harm, or something unknown.
-        faults: files that are wrong, and that a start does not rebuild.
-        refuted: statements about offsets that the logs refute.
-    """
-
-    stops: int
-    lost: int
-    harmed: int
-    faults: int
-    refuted: int
-
-    def is_better_than(self, other: _Score) -> bool:
-        """Return True if something is better, and no more records are lost."""
-        return self < other and self.lost <= other.lost
-
-
 def prepare(result: Verification, start: Start, options: Options) -> Mounting:
     """Return what has to be done before a copy of log directories is mounted.
 
@@ -287,104 +262,12 @@ def prepare(result: Verification, start: Start, options: Options) -> Mounting:
         raise ToolError(f"cannot make a view of the copy: {error.strerror or error}: {error.filename}") from error
 
 
-class _Seen:
-    """What was found in the view, by the files and directories of the copy.
-
-    Args:
-        original: function that returns a text about the view with the paths of the copy.
-    """
-
-    def __init__(self, result: Verification, start: Start, original: Callable[[str], str]) -> None:
-        self.result, self.start = result, start
-        self._original = original
-
-    def _path(self, path: str | Path) -> Path:
-        return Path(self._original(str(path)))
-
-    @cached_property
-    def kinds(self) -> Mapping[Path, set[Fault]]:
-        """Kinds of the faults of each file."""
-        kinds: dict[Path, set[Fault]] = defaultdict(set)
-        for finding in self.result.findings:
-            kinds[self._path(finding.path)].add(finding.kind)
-        return kinds
-
-    @cached_property
-    def not_rebuilt(self) -> Mapping[Path, list[Path]]:
-        """Index files of each partition that are wrong, and that a start does not rebuild."""
-        rebuilt = set(map(self._path, self.start.rebuilt))
-        files: dict[Path, list[Path]] = defaultdict(list)
-        for file in sorted(set(map(self._path, self.result.faulty_paths)) - rebuilt):
-            if file.suffix in INDEX_SUFFIXES:
-                files[file.parent].append(file)
-        return files
-
-    @cached_property
-    def faults(self) -> Mapping[Path, set[str]]:
-        """Paths of the files that are wrong and that a start does not rebuild, by the partition that they are about."""
-        files: dict[Path, set[str]] = defaultdict(set)
-        rebuilt = set(map(str, self.start.rebuilt))
-        for finding in self.result.findings:
-            if finding.verdict not in HARMLESS and finding.path not in rebuilt:
-                for directory in directories_of(finding):
-                    files[self._path(directory)].add(finding.path)
-        return files
-
-    @cached_property
-    def unreadable(self) -> Mapping[Path, list[int]]:
-        """Offsets of the batches in each partition that a consumer cannot pass."""
-        offsets: dict[Path, list[int]] = defaultdict(list)
-        for finding in self.result.findings:
-            if finding.kind in _UNREADABLE and finding.offset is not None:
-                offsets[self._path(finding.path).parent].append(finding.offset)
-        return offsets
-
-    @cached_property
-    def partitions(self) -> Mapping[Path, list[PartitionStart]]:
-        """Effects of the start on each partition."""
-        found: dict[Path, list[PartitionStart]] = defaultdict(list)
-        for each in self.start.partitions:
-            found[self._path(each.directory)].append(each)
-        return found
-
-    @cached_property
-    def later(self) -> Mapping[Path, list[Later]]:
-        """Harm to each partition after the start."""
-        found: dict[Path, list[Later]] = defaultdict(list)
-        for each in self.start.later:
-            found[self._path(each.directory)].append(each)
-        return found
-
-    @cached_property
-    def stops(self) -> Counter[Path]:
-        """Number of reasons for which a broker would not start or give up a log directory, by file and directory."""
-        places = [each.path for each in (*self.start.fatal, *self.start.offline.values(), *self.start.further)]
-        return Counter(each for place in map(self._path, places) for each in (place, place.parent))
-
-    def harms(self, path: Path) -> bool:
-        """Return True if a start does harm to a partition, or stops because of it."""
-        harmed = [each for each in self.partitions.get(path, ()) if each.outcome in {*HARMED, "unknown"}]
-        return bool(harmed or self.stops[path] or self.later.get(path))
-
-    def score(self, path: Path, lost: int, refuted: int) -> _Score:
-        """Return the score of a partition."""
-        harmed = [each for each in self.partitions.get(path, ()) if each.outcome in {*HARMED, "unknown"}]
-        later = self.later.get(path, [])
-        return _Score(
-            self.stops[path],
-            lost + sum(each.records for each in later),
-            len(harmed) + len(later),
-            len(self.faults.get(path, ())),
-            refuted,
-        )
-
-
 class _Copy:
     """A copy of log directories, and a view of it with the steps up to now."""
 
     def __init__(self, result: Verification, start: Start, options: Options, scratch: Path) -> None:
         self._before, self._options = start, options
-        self._seen = _Seen(result, start, self._original)
+        self._seen = Seen(result, start, self._original)
         self._dialect = dialect_of(options.release)
         self._views: dict[Path, Path] = {}
         for number, directory in enumerate(start.directories):
@@ -440,7 +323,7 @@ class _Copy:
                     yield path
 
     def _see(self, result: Verification, start: Start) -> None:
-        self._seen = _Seen(result, start, self._original)
+        self._seen = Seen(result, start, self._original)
 
     def _view_of(self, path: Path) -> Path:
         return self._views[path.parent] / path.name
@@ -511,7 +394,7 @@ class _Copy:
         for path, content in saved.items():
             path.write_bytes(content)
 
-    def _score_of_all(self, start: Start) -> _Score:
+    def _score_of_all(self, start: Start) -> Score:
         refuted = sum(len(self._doubts(directory)) for directory in self._views)
         return _score(start, start.records_at_risk, refuted)
 
@@ -584,7 +467,7 @@ class _Copy:
         for change in step.changes:
             self._apply(change, self._view_of(path))
 
-    def _try(self, changes: Mapping[Path, Sequence[Change]]) -> dict[Path, tuple[_Score, Loss]]:
+    def _try(self, changes: Mapping[Path, Sequence[Change]]) -> dict[Path, tuple[Score, Loss]]:
         """Return the scores of partitions after some changes, and what a start loses of their records in the copy."""
         if not changes:
             return {}
@@ -606,11 +489,11 @@ class _Copy:
             self._read.clear()
             result, start = self._look(views.values(), processes=1 if len(changes) == 1 else None)
             originals = {str(view): str(path) for path, view in views.items()}
-            seen = _Seen(result, start, lambda text: _replaced(text, originals))
+            seen = Seen(result, start, lambda text: _replaced(text, originals))
             found = {}
             for path, view in views.items():
                 if path in impossible:
-                    found[path] = _Score(1 << 62, 0, 0, 0, 0), NOTHING
+                    found[path] = Score(1 << 62, 0, 0, 0, 0), NOTHING
                     continue
                 lost = self._lost(path, view, seen.partitions.get(path, ()))
                 found[path] = seen.score(path, lost.records, len(list(self._refuted(path, view)))), lost
@@ -825,8 +708,8 @@ def _is_copied(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _score(start: Start, lost: int, refuted: int) -> _Score:
-    return _Score(
+def _score(start: Start, lost: int, refuted: int) -> Score:
+    return Score(
         len(start.fatal) + len(start.offline) + len(start.further),
         lost,
         len(start.of(*HARMED, "unknown")) + len(start.later),
