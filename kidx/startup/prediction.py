@@ -213,7 +213,7 @@ def predict(
         is_configured=properties is not None,
         omitted=tuple(each for broker in brokers for each in broker.omitted),
         apart=tuple(perhaps_of_one(groups)),
-        of_zookeeper=any(broker.managed and not broker.is_kraft for broker in brokers),
+        of_zookeeper=any(not broker.is_kraft and any(map(_has_properties, broker.managed)) for broker in brokers),
     )
 
 
