@@ -6,6 +6,7 @@ A split is the range of bytes of one segment's log that one task reads.
 from __future__ import annotations
 
 import logging
+from collections import Counter as Counts
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger("kidx.spark")
 _NEWEST_MAGIC: Final = 2
+
+_RECORD_COST: Final = 160
+"""Bytes of a log whose reading without compiled kernels takes as long as a record, compressed or not."""
+_plain: Final = Counts({"records": 0})
+"""Number of records that this process has read without compiled kernels, in all its tasks and calls."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,8 @@ class SplitReader:
         """
         try:
             aborted = self._aborted(split, counter)
-            compiled = worth_compiling(counter.log_bytes + split.end - split.start)
+            read = counter.log_bytes + _RECORD_COST * _plain["records"]
+            compiled = worth_compiling(read + split.end - split.start)
             for position, batch in self._batches(split, counter, buffer, compiled=compiled):
                 if batch is not None:
                     try:
@@ -155,6 +162,7 @@ class SplitReader:
             there = (offsets >= first) & (offsets <= last) & (times >= least) & (times <= largest)
             extend(segment, kind, columns._replace(rows=columns.rows[there]), buffer)
             return
+        _plain["records"] += 0 if compiled else max(batch.count or 0, 0)
         for record in batch:
             if not (first <= record.offset <= last and least <= record.timestamp <= largest):
                 continue

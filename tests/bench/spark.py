@@ -50,6 +50,11 @@ other source runs the query. Ratios are Spark's source to `kafka_segments`: abov
 ratio of processor time has the broker in it, and the last column does not. Spark 4.3 has no published connector: it
 runs the connector of 4.2.0.
 
+A profile of `count()` of 200,000 records with lz4 says what limits the rows below 1, in seconds of processor time: 1.4
+in the JVM, of which 0.4 are a query without records; 1.35 in Python, of which 1.1 are records that are read one by one.
+Without compiled kernels a record takes 5.7 µs, with kernels 1 µs. A worker loads them, in a second, once it has read
+32 MB of logs, or 200,000 records in all its tasks.
+
 {machine}"""
 
 

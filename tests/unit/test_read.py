@@ -69,6 +69,17 @@ def test_the_records_equal_those_of_the_reference(release, compiled, monkeypatch
     assert tuples(kidx.read(GOLDEN / release, partitions=[0])) == rows
 
 
+def test_records_that_a_process_has_read_one_by_one_are_a_reason_to_compile(tmp_path, monkeypatch):
+    """Each task of a Spark worker reads few bytes of compressed logs."""
+    sizes = []
+    monkeypatch.setattr(split_reader, "worth_compiling", sizes.append)
+    (log := tmp_path / "t-0" / f"{0:020d}.log").parent.mkdir()
+    log.write_bytes(build_batch([(1, b"k", b"v")] * 30, codec=Codec.GZIP))
+    for _ in range(2):
+        assert kidx.read(tmp_path).read_all().num_rows == 30
+    assert sizes[1] - sizes[0] == 30 * 160
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_unrequested_columns_are_not_decoded(compiled, tmp_path, monkeypatch):
     """Offsets come from the headers of batches, unless a compaction has left gaps."""
