@@ -440,7 +440,7 @@ def moved_classes(release: str) -> list[Path]:
 
 
 def jars_of_runs(release: Release) -> list[Jar]:
-    """Return all jars that a run of a release can need: its own, and those of tools and of remote storage."""
+    """Return all jars that a run of a release can need: its own, the jars of tools, and a storage for tiers."""
     jars = [*release.jars, *map(load_tool, ("ecj", "asm", "asm-tree", "asm-commons", "jacoco"))]
     storage = _STORAGE_OF.get(_series(release.name))
     if storage is not None:

@@ -95,7 +95,7 @@ def is_telling(finding: Finding) -> bool:
 
 
 def directories_of(finding: Finding) -> set[Path]:
-    """Return the directories that a finding may be about: of its file, or of its partition beside a checkpoint."""
+    """Return the directories that a finding may be about: of its file, or of its partition for a checkpoint."""
     directory = Path(finding.path).parent
     return {directory, directory / f"{finding.topic}-{finding.partition}"}
 

@@ -1,4 +1,4 @@
-"""What a verification and a prediction say of each partition of a copy, by its files and directories."""
+"""Findings and remarks about a copy of log directories, grouped by partition."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Score(NamedTuple):
 
 
 class Seen:
-    """What was found in the view, by the files and directories of the copy.
+    """Findings and remarks about a view, by the files and directories of the copy.
 
     Args:
         original: function that returns a text about the view with the paths of the copy.

@@ -257,7 +257,7 @@ def _wrong_state(text: str) -> str:
 
 
 def check_versions(directory: Path, cluster: ClusterMetadata, dialect: Dialect) -> Remark | None:
-    """Return the fault of KRaft's own log that a release ends with, because another one wrote it; None without one.
+    """Return the fault of KRaft's own log of a different release that ends this one; None without one.
 
     Args:
         cluster: the metadata in the log.

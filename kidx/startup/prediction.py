@@ -511,7 +511,7 @@ class _Broker:
             self.offline[directory] = why
 
     def _whole(self, path: Path, names: Collection[str], checkpoints: Checkpoints) -> WholeLog | None:
-        """Return an undamaged log with index files without entries; None for another one."""
+        """Return the log if it is undamaged and its index files have no entries, else None."""
         faulty = self.running.without_entries.get(path)
         if not faulty or path.name == METADATA_LOG or is_unusual(names) or path in self.running.torn:
             return None

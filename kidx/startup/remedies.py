@@ -81,7 +81,7 @@ NO_TOPIC_SETTINGS: Final = (
     "settings of the topic (no metadata of KRaft here name it: add the directory of metadata.log.dir to the paths)"
 )
 ALREADY_LOST: Final = f"{FROM_A_REPLICA}; where none does, these records are gone"
-NO_DIRECTORY: Final = "it is a file: the broker cannot create the directory of the partition in its place"
+NO_DIRECTORY: Final = "it is a file: the broker cannot create the directory of the partition under this name"
 NO_TARGET: Final = "it is a link to a directory that does not exist: the broker cannot create the partition there"
 TARGET_MISSING: Final = (
     "see whether the disk of its target is not mounted. A link that is removed leaves the partition empty, unless "

@@ -110,7 +110,7 @@ def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
     """Return the names of the index files of a view that are new, or have other entries than the directory's files.
 
     Zeros at the end are no entries: the index of an active segment has a preallocated tail. A new time index without
-    entries is not counted if the offset index was there, because then the start has not read the segment for it.
+    entries is not counted if the offset index existed, because then the start has not read the segment for it.
     """
     found = set()
     for path in view.iterdir():

@@ -368,7 +368,7 @@ def test_the_commands_show_what_is_locked_and_cached(cache, monkeypatch):
 
 @pytest.mark.parametrize("release", ["2.4.0", "3.6.2", "4.4.0"])
 def test_the_jars_of_runs_are_those_of_every_class_path_and_of_the_tools(release):
-    """An empty group was that of brokers, without the logging of the others: a run still needed a network."""
+    """The group of brokers was empty, and a run still needed a network, for the logging."""
     jars = jars_of_runs(load_release(release))
     assert {jar for group in GROUPS for jar in load_release(release).group(group)} <= set(jars)
     assert {load_tool(name) for name in (COMPILER, *ASM, *TOOLS)} <= set(jars)
