@@ -48,12 +48,14 @@ _BROKER_ID: Final = "broker.id"
 def runs_kraft(directories: Iterable[Path], dialect: Dialect | None = None) -> bool:
     """Return True if the broker of some log directories runs KRaft, according to their ``meta.properties``.
 
-    A cluster that was migrated from ZooKeeper keeps the version 0 of the file.
+    A cluster that was migrated from ZooKeeper keeps the version 0 of the file. Without any such file, these may be
+    copies of partitions, of which nothing is known.
 
     Args:
         dialect: rules of the release, if it was given.
     """
-    if dialect is not None and dialect.needs_kraft:
+    directories = list(directories)
+    if dialect is not None and dialect.needs_kraft and any((each / META_PROPERTIES).exists() for each in directories):
         return True
     for directory in directories:
         try:

@@ -590,6 +590,7 @@ def test_every_request_matches_the_schema():
         "fetch",
         "bytes_after",
         "raise_high_watermark",
+        "late_transactions",
     }
     assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_OPS)
     for operation in TRY_OUT.operations:

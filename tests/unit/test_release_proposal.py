@@ -71,6 +71,7 @@ def test_a_range_is_edited_where_the_dialect_differs():
     assert edited_rows(new) == {
         "limits_decompressed_size": (("4.2.2, 4.4.0..", "4.2.2, 4.2.9, 4.4.0.."),),
         "expires_at_exact_age": (("<=4.2.2", "<=4.2.2, 4.2.9"),),
+        "metadata_versions": (("4.2.0..4.2.2", "4.2.0..4.2.2, 4.2.9"),),
     }
     assert edited_rows(DIALECTS["4.1.1"]) == {}
     newest = Dialect("4.5.0", "4.3.1")

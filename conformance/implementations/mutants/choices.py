@@ -146,7 +146,7 @@ _row("AI-15c", "reset-keeps-the-size", "A reset without a maximum size keeps the
 _row("AI-16b", "trims-in-silence", "Trimming a closed index has no effect.",
     "trim_to_valid_size", "self._mmap is None and self.dialect.unmapped_trim_is_noop", "self._mmap is None")
 _row("AI-16c", "rejects-a-trim-when-closed", "Trimming a closed index is rejected.",
-    "trim_to_valid_size", START, "self._row()")
+    "trim_to_valid_size", START, "self._mapped()")
 _row("AI-18", "deletes-with-its-length", "Deleting an index sets its length to the length of its entries.",
     "delete_if_exists", START,
     "self.length = self.entries * self.entry_size; self.max_entries = self.entries")
@@ -155,15 +155,15 @@ _row("AI-19a", "closed-looks-up-nothing", "Reading a slot of a closed index is r
 _row("AI-19b", "flushes-in-silence", "Flushing a closed index has no effect.",
     "flush", "self._mmap is None and self.dialect.unmapped_flush_is_noop", "self._mmap is None")
 _row("AI-19c", "rejects-a-flush-when-closed", "Flushing a closed index is rejected.",
-    "flush", START, "self._row()")
+    "flush", START, "self._mapped()")
 _row("AI-19d", "knows-that-it-is-closed", "An append to a closed index says that it is closed.",
-    "append", START, "self._row()", "offset")
+    "append", START, "self._mapped()", "offset")
 _row("AI-19d", "knows-that-it-is-closed", "An append to a closed index says that it is closed.",
-    "maybe_append", START, "self._row()", "time")
+    "maybe_append", START, "self._mapped()", "time")
 _row("AI-19e", "forgets-itself-when-closed", "A closed index reports no entries.",
     "close", "self.close_handler()", "self.close_handler(); self.entries = 0")
 _row("AI-20a", "rejects-a-second-close", "A second close is rejected.",
-    "close", START, "self._row()")
+    "close", START, "self._mapped()")
 _row("AI-21a", "cannot-be-renamed", "An index in use cannot be renamed.",
     "rename_to", START, "raise OSError('in use')")
 _row("AI-41", "checks-negative-slots", "A negative slot is rejected as a missing slot.",
@@ -205,7 +205,7 @@ _row("OI-11", "checks-the-order", "The sanity check rejects entries out of order
     "self.entry(n).offset >= self.entry(n + 1).offset for n in range(self.entries - 1)): "
     "raise CorruptIndexError('out of order', None)", "offset")
 _row("OI-13", "reader-says-that-it-is-read-only", "Every append to an index opened read-only is rejected as such.",
-    "append", START, "if not self._row().writable: raise InvalidArgumentError('read-only', None)", "offset")
+    "append", START, "if not self._mapped().writable: raise InvalidArgumentError('read-only', None)", "offset")
 _row("OI-13", "writes-though-read-only", "An index opened read-only is mapped for writing.",
     "__init__", START, "writable = writable or os.path.exists(path)", "offset")
 _row("OI-22", "does-not-wrap-around", "The end of a fetch is computed in 64 bits.",
@@ -223,7 +223,7 @@ _row("TI-10", "keeps-the-entry-over-a-resize", "A resize does not read the last 
     "resize", "self._refresh_last()", "pass", "time")
 _row("TI-11a", "checks-nothing", "The sanity check accepts every file.", "sanity_check", START, "return", "time")
 _row("TI-20a", "leaves-no-stray-timestamp", "The offset is checked before the timestamp is written.",
-    "_append", START, "self._row(); self.relative_offset(offset)", "time")
+    "_append", START, "self._mapped(); self.relative_offset(offset)", "time")
 _row("TI-20b", "takes-the-timestamp-back", "After a rejected offset the write position moves back.",
     "_append", "self.relative_offset(offset)",
     "self.relative_offset(offset) if self.can_append_offset(offset) or buffer.seek(buffer.position - 8) else "
