@@ -203,6 +203,12 @@ class LoggedRecords:
         return self.lost([], 0, 0, 0).records
 
     @property
+    def reached(self) -> int:
+        """Number of readable records at which a consumer arrives that reads each segment from its beginning."""
+        found = (self._scanned(piece.path) for piece in self._pieces[""])
+        return sum(int(rows["records"][:reached].sum()) for rows, _, reached in found)
+
+    @property
     def leftovers(self) -> list[Path]:
         """Files of interrupted compactions that have batches."""
         pieces = [*self._pieces[SWAP], *self._pieces[CLEANED]]

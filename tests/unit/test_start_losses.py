@@ -318,6 +318,16 @@ def test_a_batch_that_fails_its_checksum_has_offsets_but_no_readable_record(data
     assert logged.lost(kept, 0, 12, 48) == Loss(10, 12, 0, 11)
 
 
+def test_a_consumer_does_not_arrive_at_records_after_a_hole(data):
+    path = data / "orders-0" / log(12)
+    content = bytearray(path.read_bytes())
+    size = len(content) // 6
+    content[size : 2 * size] = bytes(size)
+    path.write_bytes(content)
+    logged = LoggedRecords(data / "orders-0")
+    assert (logged.records, logged.reached) == (46, 38)
+
+
 # -- the end in a lookup ---------------------------------------------------------------------------------------------
 
 

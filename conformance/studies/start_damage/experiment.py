@@ -217,7 +217,7 @@ class Experiment:
             predicted = _predicted(start, site, before[case])
             happened = _happened(observed, partition, site, before[case])
             if self.follows and observed.started:
-                announced = sum(each.cost for each in commands[case]) + _announced(start, site)
+                announced = sum(each.cost for each in commands[case]) + _announced(start, site, readable[case])
                 predicted += f", at most {announced} records lost"
                 lost = max(0, readable[case] - partition.readable)
                 problems = [each.problem for each in commands[case] if each.problem]
@@ -307,15 +307,18 @@ def _is_about(command: str, site: Site) -> bool:
     return any(name in command for name in names)
 
 
-def _announced(start: Start, site: Site) -> int:
-    """Return the number of records of a partition that a prediction says to be lost."""
-    losses = [each.readable for each in start.partitions if each.directory == site.partition]
+def _announced(start: Start, site: Site, readable: int) -> int:
+    """Return the number of records of a partition that a prediction says to be lost, or no longer served."""
+    found = [each for each in start.partitions if each.directory == site.partition]
+    if any(each.outcome in _STATES for each in found):
+        return readable
+    losses = [each.readable for each in found]
     return sum(losses) + sum(each.records for each in start.later if each.directory == site.partition)
 
 
 def _readable(directory: Path) -> int:
-    """Return the number of records in the files of a partition that can be read."""
-    return LoggedRecords(directory).records if directory.is_dir() else 0
+    """Return the number of records of a partition that a consumer gets, segment by segment."""
+    return LoggedRecords(directory).reached if directory.is_dir() else 0
 
 
 def _elsewhere(original: Path) -> int:
