@@ -63,9 +63,12 @@ class Part:
     remaining: int = LONG_MAX
 
     def of(self, batch: RecordBatch) -> set[int]:
-        """Return the offsets of the records of a batch that are in the part; a header may lack the timestamp."""
-        is_outside = batch.base_offset >= self.offsets[1] or batch.last_offset < self.offsets[0]
-        if is_outside or 0 <= batch.max_timestamp < self.times[0]:
+        """Return the offsets of the records of a batch that are in the part.
+
+        A header may have a largest timestamp or a last offset below those of its records.
+        """
+        last = max(batch.last_offset, batch.base_offset + (batch.count or 0) - 1)
+        if batch.base_offset >= self.offsets[1] or last < self.offsets[0]:
             return set()
         return {record.offset for record in batch if self._has(record)}
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kidx.layout import RECORD_BATCH
 from kidx.records import build_batch
+from kidx.records.builder import write_checksum
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2" / "create-time-0"
 LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))
@@ -252,6 +254,17 @@ def test_records_about_one_name_of_an_internal_topic(option, decoder, kidx, tmp_
     whole = kidx("--kafka", "3.9.2", decoder, log).stdout.splitlines()
     assert records_of(done.stdout.splitlines()) == [0, 2]
     assert set(done.stdout.splitlines()) <= set(whole)
+
+
+@pytest.mark.parametrize("field", ["max_timestamp", "last_offset_delta"])
+def test_a_part_has_the_records_that_a_header_denies(field, kidx, tmp_path):
+    content = bytearray(build_batch([(1000, None, b"a"), (2000, None, b"b"), (3000, None, b"c")]))
+    RECORD_BATCH.set(content, field, 0, 0)
+    write_checksum(content, 0, len(content))
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(content)
+    for option in (["--times", "2000:3000"], ["--offsets", "1:2"]):
+        assert records_of(kidx("--kafka", "3.9.2", "--print-data-log", *option, log).stdout.splitlines()) == [1]
 
 
 def test_a_part_that_cannot_be_understood_is_one_line(kidx):
