@@ -65,7 +65,7 @@ class Part:
     def of(self, batch: RecordBatch) -> set[int]:
         """Return the offsets of the records of a batch that are in the part.
 
-        A header may have a largest timestamp or a last offset below those of its records.
+        The largest timestamp and the last offset in a header may be too small for its records.
         """
         last = max(batch.last_offset, batch.base_offset + (batch.count or 0) - 1)
         if batch.base_offset >= self.offsets[1] or last < self.offsets[0]:

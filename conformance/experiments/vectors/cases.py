@@ -347,3 +347,8 @@ def log_cases() -> Iterator[tuple[str, str, _Steps]]:
     rolls = (Operation("roll_log"), Operation("roll_log"))
     full = _log(*plain[:2], {"records": [[0, TIME]], "producer": [9, 0, 0]}, segment_index_bytes=12)
     yield "rolled", "Rolled while the newest segment is empty", full + rolls + closed
+    single = [{"records": [[0, timestamp]]} for timestamp in (TIME, TIME - 9 * _DAY, TIME, TIME)]
+    size = len(encode(single[:1]))
+    segments = _log(*single, segment_bytes=size, retention_bytes=3 * size)
+    aged = "Deleted by size: the oldest segment; by time: one that is older than it"
+    yield "retained", aged, (*segments, Operation("apply_retention"), *closed)
