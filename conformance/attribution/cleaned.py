@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from conformance.attribution.rules import Row
-from kidx.discovery import INDEX_SUFFIXES, LOG
+from kidx.discovery import INDEX_SUFFIXES, LOG, SWAP
 from kidx.errors import KidxError
-from kidx.log.segments import CLEANED, SWAP
+from kidx.log.segments import CLEANED
 from kidx.records import RecordBatch, iter_memory_batches
 
 if TYPE_CHECKING:

@@ -355,10 +355,10 @@ class FetchRules(LogBase):
     @rule(
         anchor=st.sampled_from(("end", "end", "half", "active", "high_watermark", "start")),
         delta=near(),
-        meanwhile=st.lists(st.sampled_from(("append", "roll")), max_size=2),
+        meanwhile=st.sampled_from(((), ("roll",), ("append",), ("append", "roll"), ("roll", "append"), ("roll", "roll"))),
         isolation=st.sampled_from(ISOLATIONS),
     )
-    def follow(self, anchor: str, delta: int, meanwhile: list[str], isolation: str) -> None:
+    def follow(self, anchor: str, delta: int, meanwhile: tuple[str, ...], isolation: str) -> None:
         """Fetch as a follower, perhaps change the log, and raise the high watermark to where the follower is."""
         offset = self.offset(anchor, delta)
         self.do("fetch", offset, 1, "log_end", True)
@@ -368,6 +368,7 @@ class FetchRules(LogBase):
             else:
                 self.do("roll_log")
         self.do("raise_high_watermark", offset)
+        self.do("fetch", self.offset("end"), 1, "log_end", True)
         self.do("raise_high_watermark", self.offset("end"))
         self.do("bytes_after", self.offset("half"), isolation)
         self.do("fetch", self.offset("half"), 1 << 20, isolation, True)

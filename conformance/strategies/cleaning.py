@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
 from conformance.strategies import draws as st
-from kidx.discovery import SEGMENT_SUFFIXES
-from kidx.log.segments import CLEANED, SWAP
+from kidx.discovery import SEGMENT_SUFFIXES, SWAP
+from kidx.log.segments import CLEANED
 
 Checkpoint = Literal["last", "none", "half", "active", "beyond"]
 

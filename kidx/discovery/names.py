@@ -12,6 +12,8 @@ LOG: Final = ".log"
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
 
+DELETED: Final = ".deleted"
+"""Last suffix of the files that a broker has removed and will delete after ``file.delete.delay.ms``."""
 SWAP: Final = ".swap"
 """Last suffix of a file that replaces another file at the next start."""
 # Names of files in a partition (the first two) and in a log directory.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from kidx.discovery import SEGMENT_SUFFIXES
+from kidx.discovery import SEGMENT_SUFFIXES, SWAP
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.java_values import INT_MAX
 from kidx.log.errors import CleaningAbortedError
@@ -23,7 +23,6 @@ from kidx.log.record_filter import (
 )
 from kidx.log.segments import (
     CLEANED,
-    SWAP,
     OverflowedSegmentError,
     overflow_as_split_error,
     split_overflowed,
@@ -332,8 +331,8 @@ class Cleaner:
                 self.delete_snapshot(segment)
 
     def delete_snapshot(self, replaced: LogSegment) -> None:
-        """Delete the producer snapshot at the base offset of a replaced segment."""
-        self.log.producers.delete_snapshot(replaced.base_offset)
+        """Rename the producer snapshot at the base offset of a replaced segment, to be deleted later."""
+        self.log.producers.set_snapshot_aside(replaced.base_offset)
 
     def _end_of(self, segment: LogSegment, following: LogSegment | None) -> int:
         if following is not None:

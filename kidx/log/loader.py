@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kidx.discovery import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES
+from kidx.discovery import DELETED, INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, SWAP
 from kidx.errors import CorruptIndexError, InvalidOffsetError
 from kidx.log.errors import LogError
 from kidx.log.producers import rebuild_producers
 from kidx.log.segments import (
     CLEANED,
-    DELETED,
-    SWAP,
     OverflowedSegmentError,
     Segments,
     overflow_as_split_error,

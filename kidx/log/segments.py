@@ -6,6 +6,7 @@ from bisect import bisect_right, insort
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from kidx.discovery import DELETED, SWAP
 from kidx.errors import IllegalStateError, InvalidArgumentError, KidxError
 from kidx.segment.segment import SegmentOffsetOverflowError
 
@@ -14,12 +15,8 @@ if TYPE_CHECKING:
 
     from kidx.segment import LogSegment
 
-DELETED: Final = ".deleted"
-"""Suffix to which Kafka renames the files of a removed segment before it deletes them."""
 CLEANED: Final = ".cleaned"
 """Suffix of the files of a segment while the cleaner writes them."""
-SWAP: Final = ".swap"
-"""Suffix of the cleaned files until the files that they replace are deleted."""
 
 
 class Segments:

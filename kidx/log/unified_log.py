@@ -710,6 +710,7 @@ class UnifiedLog:
             self._delete_detached()
 
     def _delete_detached(self) -> None:
+        self.producers.delete_set_aside()
         detached = self.segments.delete_detached()
         if detached and self.dialect.caches_snapshot_list and not self.dialect.snapshot_renamed_with_segment:
             for segment in detached:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.discovery import START_OFFSETS, parse_partition, read_offset_checkpoint
+from kidx.discovery import DELETED, START_OFFSETS, parse_partition, read_offset_checkpoint
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.files import read_small
 from kidx.java_values import to_long
@@ -222,7 +223,7 @@ class ProducerStateManager(ProducerState):
         InvalidArgumentError, OSError: as :func:`list_snapshots`.
     """
 
-    __slots__ = ("_known", "_order", "directory", "expiration_ms", "last_snapshot_offset", "verifications")
+    __slots__ = ("_aside", "_known", "_order", "directory", "expiration_ms", "last_snapshot_offset", "verifications")
 
     def __init__(self, directory: Path, dialect: Dialect, *, expiration_ms: int = EXPIRATION_MS) -> None:
         super().__init__(directory.name, dialect)
@@ -232,6 +233,7 @@ class ProducerStateManager(ProducerState):
         self.verifications: dict[int, VerificationStateEntry] = {}
         self._order = HashOrder(lambda: dialect.producers_in_scala_map)
         self._known = list_snapshots(directory)
+        self._aside: list[Path] = []
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 
@@ -256,6 +258,29 @@ class ProducerStateManager(ProducerState):
             return
         self._known.discard(offset)
         (self.directory / snapshot_name(offset)).unlink(missing_ok=True)
+
+    def set_snapshot_aside(self, offset: int) -> None:
+        """Rename a snapshot as :meth:`delete_snapshot` deletes it; :meth:`delete_set_aside` deletes the file.
+
+        Raises:
+            OSError: the file cannot be renamed.
+        """
+        if offset not in self._known and self.dialect.caches_snapshot_list:
+            return
+        self._known.discard(offset)
+        path = self.directory / snapshot_name(offset)
+        with contextlib.suppress(FileNotFoundError):
+            self._aside.append(path.rename(path.with_name(path.name + DELETED)))
+
+    def delete_set_aside(self) -> None:
+        """Delete the snapshots that were renamed, as Kafka does after ``file.delete.delay.ms``.
+
+        Raises:
+            OSError: a file cannot be deleted.
+        """
+        aside, self._aside = self._aside, []
+        for path in aside:
+            path.unlink(missing_ok=True)
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
         """Delete the snapshots at offsets where no segment begins, except a last one past all segments (from 2.8).

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from kidx.discovery import SWAP
+from kidx.discovery import DELETED, SWAP
 from kidx.java_values import INT_MAX, LONG_MAX
-from kidx.log.segments import CLEANED, DELETED
+from kidx.log.segments import CLEANED
 from kidx.records.record import NO_TIMESTAMP
 from kidx.scan.blocks import LogBlocks, hidden_batches
 from kidx.startup.views import Shown, shown_by

@@ -290,9 +290,10 @@ class ReferenceLog(SharedReference):
 
         def at(reached: str) -> None:
             nonlocal left
-            left -= reached == place
-            if left == 0:
-                raise KilledError
+            if reached == place:
+                left -= 1
+                if left == 0:
+                    raise KilledError
 
         with contextlib.suppress(KilledError, KidxError, OSError):
             self._clean(checkpoint, io_buffer_size, slots, age, at)
