@@ -355,7 +355,9 @@ class FetchRules(LogBase):
     @rule(
         anchor=st.sampled_from(("end", "end", "half", "active", "high_watermark", "start")),
         delta=near(),
-        meanwhile=st.sampled_from(((), ("roll",), ("append",), ("append", "roll"), ("roll", "append"), ("roll", "roll"))),
+        meanwhile=st.sampled_from(
+            ((), ("roll",), ("append",), ("append", "roll"), ("roll", "append"), ("roll", "roll"))
+        ),
         isolation=st.sampled_from(ISOLATIONS),
     )
     def follow(self, anchor: str, delta: int, meanwhile: tuple[str, ...], isolation: str) -> None:
