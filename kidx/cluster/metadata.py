@@ -150,11 +150,9 @@ def first_unknown(directory: Path) -> str:
     Args:
         directory: directory of the metadata's log.
     """
-    newest, logs = _files(directory)
+    snapshot, start, logs = _files(directory)
     topics: set[str] = set()
     brokers: set[int] = set()
-    start = int(newest.name[:20]) if newest is not None else 0
-    snapshot = [] if newest is None else [newest]
     for paths, first in (snapshot, 0), (logs, start):
         for record in _records(paths, first, None):
             key, data = _parsed(record, {*_KEYS, *_OF_BROKER})
@@ -171,11 +169,12 @@ def first_unknown(directory: Path) -> str:
     return ""
 
 
-def _files(directory: Path) -> tuple[Path | None, list[Path]]:
-    """Return the newest snapshot, and the files of the log in order."""
+def _files(directory: Path) -> tuple[list[Path], int, list[Path]]:
+    """Return the newest snapshot, if there is one, the offset at which it ends, and the files of the log in order."""
     snapshots = [path for path in directory.glob("*.checkpoint") if _SNAPSHOT.fullmatch(path.name)]
     logs = sorted(path for path in directory.glob(f"*{LOG}") if parse_segment_file(path.name) is not None)
-    return max(snapshots, default=None), logs
+    newest = sorted(snapshots)[-1:]
+    return newest, int(newest[0].name[:20]) if newest else 0, logs
 
 
 class _Reader:
@@ -187,11 +186,10 @@ class _Reader:
 
     def read(self, directory: Path, end: int | None) -> None:
         """Read the log before the newest snapshot, the snapshot, and the log after it."""
-        newest, logs = _files(directory)
-        start = int(newest.name[:20]) if newest is not None else 0
+        snapshot, start, logs = _files(directory)
         for record in _records(logs, 0, start):
             self._remember(record)
-        self.read_files([newest] if newest is not None else [])
+        self.read_files(snapshot)
         for record in _records(logs, start, end, self._skip):
             self._remember(record)
             self._apply(record)

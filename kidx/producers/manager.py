@@ -254,10 +254,8 @@ class ProducerStateManager(ProducerState):
         Raises:
             OSError: the file cannot be deleted.
         """
-        if offset not in self._known and self.dialect.caches_snapshot_list:
-            return
-        self._known.discard(offset)
-        (self.directory / snapshot_name(offset)).unlink(missing_ok=True)
+        if (path := self._forget_snapshot(offset)) is not None:
+            path.unlink(missing_ok=True)
 
     def set_snapshot_aside(self, offset: int) -> None:
         """Rename a snapshot as :meth:`delete_snapshot` deletes it; :meth:`delete_set_aside` deletes the file.
@@ -265,12 +263,15 @@ class ProducerStateManager(ProducerState):
         Raises:
             OSError: the file cannot be renamed.
         """
+        if (path := self._forget_snapshot(offset)) is not None:
+            with contextlib.suppress(FileNotFoundError):
+                self._aside.append(path.rename(path.with_name(path.name + DELETED)))
+
+    def _forget_snapshot(self, offset: int) -> Path | None:
         if offset not in self._known and self.dialect.caches_snapshot_list:
-            return
+            return None
         self._known.discard(offset)
-        path = self.directory / snapshot_name(offset)
-        with contextlib.suppress(FileNotFoundError):
-            self._aside.append(path.rename(path.with_name(path.name + DELETED)))
+        return self.directory / snapshot_name(offset)
 
     def delete_set_aside(self) -> None:
         """Delete the snapshots that were renamed, as Kafka does after ``file.delete.delay.ms``.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import DELETED
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, KidxError
 from kidx.remote.entry import (
-    DELETED,
     DIRECTORY,
     KINDS,
     TEMPORARY,

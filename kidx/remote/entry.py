@@ -8,6 +8,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kidx.discovery import DELETED
 from kidx.errors import IllegalStateError, InvalidArgumentError, OutOfBoundsError
 from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
@@ -28,7 +29,6 @@ KINDS: Final = (".index", ".timeindex", ".txnindex")
 """Kinds of files of a remote segment, in the order in which they are fetched."""
 TEMPORARY: Final = ".tmp"
 """Suffix of a file that is being fetched."""
-DELETED: Final = ".deleted"
 """Suffix of a file that will be deleted."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?", re.ASCII)

@@ -34,6 +34,7 @@ from kidx.printable import counted, shell_word
 from kidx.rebuild.lock import LOCK_FILE
 from kidx.repair import FROM_A_REPLICA
 from kidx.scan.blocks import LogBlocks
+from kidx.segment.files import file_name
 from kidx.startup.checkpoints import UnreadableError, offsets_of
 from kidx.startup.readable import LoggedRecords
 from kidx.startup.simulation import CheckpointedOffsets, foreign_log, scratch_directory, try_load
@@ -369,7 +370,7 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
         if not (path / name).exists():
             yield rename(old, name)
     for base in sizes:
-        log = path / f"{base:020d}{LOG}"
+        log = path / file_name(base, LOG)
         with contextlib.suppress(OSError):
             if (position := _trouble(log, base)) is not None:
                 yield cut(log, position)
@@ -412,7 +413,7 @@ def _misnumbered(path: Path, sizes: Mapping[int, int]) -> Iterator[Change]:
     """
     batches = []
     for base in sizes:
-        log = path / f"{base:020d}{LOG}"
+        log = path / file_name(base, LOG)
         with LogBlocks(log) as blocks:
             for rows in blocks:
                 each = rows[rows["crc_ok"]]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kidx.discovery import EPOCHS, LOG
+from kidx.discovery import DELETED, EPOCHS, LOG
 from kidx.findings import HARMLESS, LOSSES, Fault
 from kidx.startup.answers import PartitionStart
 from kidx.startup.remedies import MISPLACED
@@ -24,7 +24,6 @@ The effect of other harmless files on a start follows from the remark: a log sta
 ``.deleted`` file is deleted, and an incomplete last batch is cut off (:func:`torn`). A simulation of a log costs about
 a tenth of a second of a processor, and a broker that was killed can have ten thousand of these.
 """
-DELETED: Final = ".deleted"
 """Last suffix of a file that a start deletes, without another effect."""
 
 

@@ -120,17 +120,18 @@ class Seen:
 
     def harms(self, path: Path) -> bool:
         """Return True if a start does harm to a partition, or stops because of it."""
-        harmed = [each for each in self.partitions.get(path, ()) if each.outcome in {*HARMED, "unknown"}]
-        return bool(harmed or self.stops[path] or self.later.get(path))
+        return bool(self._harmed(path) or self.stops[path] or self.later.get(path))
+
+    def _harmed(self, path: Path) -> int:
+        return sum(each.outcome in {*HARMED, "unknown"} for each in self.partitions.get(path, ()))
 
     def score(self, path: Path, lost: int, refuted: int) -> Score:
         """Return the score of a partition."""
-        harmed = [each for each in self.partitions.get(path, ()) if each.outcome in {*HARMED, "unknown"}]
         later = self.later.get(path, [])
         return Score(
             self.stops[path],
             lost + sum(each.records for each in later),
-            len(harmed) + len(later),
+            self._harmed(path) + len(later),
             len(self.faults.get(path, ())),
             refuted,
         )

@@ -45,6 +45,11 @@ _BROKER_ID: Final = "broker.id"
 """Node id of version 0, as brokers with ZooKeeper write it."""
 
 
+def has_properties(directory: Path) -> bool:
+    """Return True if a log directory has ``meta.properties``, so that it is not only a copy of partitions."""
+    return (directory / META_PROPERTIES).exists()
+
+
 def runs_kraft(directories: Iterable[Path], dialect: Dialect | None = None) -> bool:
     """Return True if the broker of some log directories runs KRaft, according to their ``meta.properties``.
 
@@ -55,7 +60,7 @@ def runs_kraft(directories: Iterable[Path], dialect: Dialect | None = None) -> b
         dialect: rules of the release, if it was given.
     """
     directories = list(directories)
-    if dialect is not None and dialect.needs_kraft and any((each / META_PROPERTIES).exists() for each in directories):
+    if dialect is not None and dialect.needs_kraft and any(map(has_properties, directories)):
         return True
     for directory in directories:
         try:
@@ -248,14 +253,16 @@ def _wrong_state(text: str) -> str:
         raise ValueError("it is empty (EOFException)")
     try:
         state, _ = json.JSONDecoder().raw_decode(text.splitlines()[0].strip())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}") from error
-    if not isinstance(state, dict) or _STATE_VERSION not in state:
-        is_object = isinstance(state, dict)
-        raise ValueError(f"it has no {_STATE_VERSION}" if is_object else "it is no JSON object")
-    fields = _STATE_FIELDS.get(state[_STATE_VERSION], ())
+    if not isinstance(state, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 -- a text that is wrong
+    if _STATE_VERSION not in state:
+        raise ValueError(f"it has no {_STATE_VERSION}")
+    version = state[_STATE_VERSION]
+    fields = _STATE_FIELDS.get(version, ()) if isinstance(version, int) else ()
     missing = next((field for field in fields if field not in state), "")
-    return f"it has no {missing}, which is mandatory in version {state[_STATE_VERSION]}" if missing else ""
+    return f"it has no {missing}, which is mandatory in version {version}" if missing else ""
 
 
 def check_versions(directory: Path, cluster: ClusterMetadata, dialect: Dialect) -> Remark | None:

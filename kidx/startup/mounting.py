@@ -437,7 +437,8 @@ class _Copy:
             after, lost = self._try({path: step.changes})[path]
             if after.is_better_than(before):
                 before = after
-                self._accept(path, step, lost)
+                self._steps.append(step)
+                self._change(path, step, lost)
 
     def _settle_files(self) -> None:
         """Find the steps about the index files and the leftovers of all partitions.
@@ -457,10 +458,6 @@ class _Copy:
                     self._change(path, steps[path], lost)
             candidates = {path: some for path, some in candidates.items() if some}
         self._steps += [step for path in self._partitions for step in accepted[path]]
-
-    def _accept(self, path: Path, step: Step, lost: Loss) -> None:
-        self._steps.append(step)
-        self._change(path, step, lost)
 
     def _change(self, path: Path, step: Step, lost: Loss) -> None:
         self._losses[path] = lost

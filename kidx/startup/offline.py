@@ -18,6 +18,7 @@ from kidx.files import read_small
 from kidx.producers.manager import SNAPSHOT_LIMIT, list_snapshots, snapshot_name
 from kidx.producers.snapshot import entries_of, problem_of
 from kidx.records import file_batches
+from kidx.segment.files import file_name
 from kidx.startup.names import is_ignored, is_partition_name
 from kidx.startup.simulation import CheckpointedOffsets, regular_files, try_load
 
@@ -74,7 +75,7 @@ def _may_be_open(path: Path) -> bool:
         return any(
             batch.magic >= 2 and batch.is_transactional
             for base in bases[len(earlier) :]
-            for batch in file_batches(path / f"{base:020d}{LOG}")
+            for batch in file_batches(path / file_name(base, LOG))
         )
     except (KidxError, OSError):
         return True

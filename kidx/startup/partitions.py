@@ -25,6 +25,7 @@ from kidx.discovery import (
     parse_partition,
 )
 from kidx.printable import shell_word
+from kidx.segment.files import file_name
 from kidx.startup.answers import Outcome, PartitionStart, Remark, SegmentChange
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
 from kidx.startup.directories import directories_in, is_reserved, partitions_in
@@ -620,7 +621,7 @@ class Copies:
 
 
 def _log(directory: Path, base: int) -> Path:
-    return directory / f"{base:020d}{LOG}"
+    return directory / file_name(base, LOG)
 
 
 def renamed_only(partitions: Iterable[PartitionStart], replaced: Collection[Path]) -> Iterator[PartitionStart]:

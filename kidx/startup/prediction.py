@@ -36,6 +36,7 @@ from kidx.records import file_batches
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
+from kidx.segment.files import file_name
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange
 from kidx.startup.changes import Advice, try_changes
 from kidx.startup.checkpoints import UnreadableError, offsets_of, topic_id_of
@@ -58,6 +59,7 @@ from kidx.startup.kraft import (
     check_properties,
     check_versions,
     has_metadata_log,
+    has_properties,
     is_empty,
     node_of,
     runs_kraft,
@@ -213,7 +215,7 @@ def predict(
         is_configured=properties is not None,
         omitted=tuple(each for broker in brokers for each in broker.omitted),
         apart=tuple(perhaps_of_one(groups)),
-        of_zookeeper=any(not broker.is_kraft and any(map(_has_properties, broker.managed)) for broker in brokers),
+        of_zookeeper=any(not broker.is_kraft and any(map(has_properties, broker.managed)) for broker in brokers),
     )
 
 
@@ -241,10 +243,6 @@ class _Running(NamedTuple):
     without_entries: Mapping[Path, Collection[Path]]
     clusters: Mapping[Path, ClusterMetadata]
     progress: Callable[[], None]
-
-
-def _has_properties(directory: Path) -> bool:
-    return (directory / META_PROPERTIES).exists()
 
 
 class _Broker:
@@ -408,7 +406,7 @@ class _Broker:
         for path, begin in self.begins.items():
             if path.parent == directory and (base := min(LoggedRecords(path).sizes, default=begin)) < begin:
                 with contextlib.suppress(KidxError, OSError):
-                    first = next(iter(file_batches(path / f"{base:020d}{LOG}")), None)
+                    first = next(iter(file_batches(path / file_name(base, LOG))), None)
                     if first is not None and first.partition_leader_epoch >= 0:
                         moved.append(f"{shell_word(path.name)} from offset {base} and not {begin}")
         more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
@@ -623,7 +621,7 @@ class _Broker:
                     yield path
 
     def _interval(self, path: Path, sizes: Collection[int]) -> int:
-        return self.intervals.of(path / f"{max(sizes):020d}.log").value if sizes else DEFAULT
+        return self.intervals.of(path / file_name(max(sizes), LOG)).value if sizes else DEFAULT
 
     def _compare(
         self, path: Path, offsets: CheckpointedOffsets, interval: int, logged: LoggedRecords, loaded: Loaded
@@ -634,7 +632,7 @@ class _Broker:
         missing = [base for base in self.lost_logs.get(path, ()) if base < first]
         start = max(checkpoints.start_offset, min(missing, default=first))
         changes = tuple(
-            SegmentChange(path / f"{base:020d}.log", size, after, logged.records_from(base, after or 0))
+            SegmentChange(path / file_name(base, LOG), size, after, logged.records_from(base, after or 0))
             for base, size in logged.sizes.items()
             if (after := loaded.segments.get(base)) != size
         )
@@ -692,7 +690,7 @@ class _Broker:
                 found |= {each.directory: each for each in cut}
             self._replace(found)
             self.aside = {path for path, each in found.items() if each.outcome in {"stray", "renamed"}}
-        elif self.managed and self.dialect.topic_ids_are_compared_first and all(map(_has_properties, self.managed)):
+        elif self.managed and self.dialect.topic_ids_are_compared_first and all(map(has_properties, self.managed)):
             self._replace({each.directory: each for each in inconsistent_ids(self.ids)})
         assigned = {(each.topic, each.partition): each.directory_id for each in self.own}
         settles = self.is_kraft and self.dialect.settles_copies

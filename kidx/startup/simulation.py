@@ -19,6 +19,7 @@ from kidx.rebuild.lock import lock_owner
 from kidx.records import file_batches
 from kidx.repair.interval import DEFAULT
 from kidx.segment import system_clock
+from kidx.segment.files import file_name
 from kidx.startup.checkpoints import UnreadableError, offsets_of
 from kidx.startup.names import unparsed_name
 from kidx.startup.readable import NOTHING, LoggedRecords, Loss, Piece
@@ -78,7 +79,7 @@ class Loaded:
 
     def pieces_in(self, directory: Path) -> list[Piece]:
         """Return the segments after loading, in the directory that was loaded."""
-        return [Piece(base, directory / f"{base:020d}{LOG}", size) for base, size in self.segments.items()]
+        return [Piece(base, directory / file_name(base, LOG), size) for base, size in self.segments.items()]
 
 
 def open_view(
@@ -158,7 +159,7 @@ def load(
             if EPOCHS not in names and _has_all_epochs(log):
                 rewritten |= {EPOCHS}
             sizes = {piece.base: piece.size for piece in pieces}
-            names_of_split = tuple(f"{base:020d}{LOG}" for base in sorted(split))
+            names_of_split = tuple(file_name(base, LOG) for base in sorted(split))
             is_open = log.first_unstable_offset is not None
             return Loaded(start, end, sizes, lost, names_of_split, rewritten, is_open)
         finally:

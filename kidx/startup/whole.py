@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.discovery import LOG
+from kidx.discovery import DELETED, LOG
 from kidx.findings import HARMLESS
-from kidx.segment.files import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kidx.segment.files import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from kidx.startup.evidence import directories_of, is_telling
 from kidx.startup.readable import LoggedRecords, largest_timestamp_in
 
@@ -82,7 +83,7 @@ class WholeLog:
 
     def kept(self) -> Kept | None:
         """Return what a start keeps of the log; None if that does not follow from its files."""
-        if not self._bases or any(Path(name).suffix == ".deleted" for name in self._names):
+        if not self._bases or any(name.endswith(DELETED) for name in self._names):
             return None
         end = self._logged.end
         start = max(self.checkpoints.start_offset, self._bases[0])
@@ -91,17 +92,13 @@ class WholeLog:
         rewritten = {path for path in self._faulty if int(path.stem) in self._recovered}
         return Kept(start, end, frozenset(rewritten))
 
-    @property
+    @cached_property
     def _recovered(self) -> set[int]:
         """Base offsets of the segments that a start recovers."""
-        found = {base for base in self._bases if self._name(base, OFFSET_INDEX_SUFFIX) not in self._names}
+        found = {base for base in self._bases if file_name(base, OFFSET_INDEX_SUFFIX) not in self._names}
         if not self.checkpoints.clean:
             found |= set(self._bases[max(bisect_right(self._bases, self.checkpoints.recovery_point) - 1, 0) :])
         return found
-
-    @staticmethod
-    def _name(base: int, suffix: str) -> str:
-        return f"{base:020d}{suffix}"
 
     def keeps_its_segments(self, config: LogConfig, now: int) -> bool:
         """Return True if retention deletes no segment after the start that it keeps with right time indexes."""
@@ -110,13 +107,12 @@ class WholeLog:
             return True
         if 0 <= config.retention_bytes < sum(sizes.values()):
             return False
-        recovered = self._recovered
         for base, following in zip(self._bases, [*self._bases[1:], None], strict=True):
             if following is not None and following <= self.checkpoints.start_offset:
                 continue
-            log = self.directory / self._name(base, LOG)
+            log = self.directory / file_name(base, LOG)
             modified = log.stat().st_mtime_ns // 1_000_000
-            is_right = base in recovered or log.with_suffix(TIME_INDEX_SUFFIX) not in self._faulty
+            is_right = base in self._recovered or log.with_suffix(TIME_INDEX_SUFFIX) not in self._faulty
             largest = largest_timestamp_in(log, sizes[base])
             actual = largest if largest >= 0 else modified
             is_old, seems_old = (0 <= config.retention_ms < now - time for time in (actual, modified))

@@ -175,6 +175,10 @@ class TestProperties:
     def test_an_empty_state_of_the_quorum(self, data):
         (data / METADATA / "quorum-state").write_text("")
         assert "quorum-state: it is empty (EOFException)" in start(data).line
+        (data / METADATA / "quorum-state").write_text('{"data_version":[]}')
+        assert "quorum-state" not in start(data).line  # no version of which the mandatory fields are known
+        (data / METADATA / "quorum-state").write_text("[" * 100_000)
+        assert "quorum-state: it is no JSON" in start(data).line
 
     def test_copies_of_partitions_need_none(self, data):
         (data / "meta.properties").unlink()

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.implementations.mutants.registry import START, Row, defect, plant
+from kidx.discovery import DELETED
 from kidx.errors import CorruptIndexError, KidxError
 from kidx.remote import CacheEntry, CacheError, RemoteIndexCache, RemoteSegment
-from kidx.remote.entry import DELETED, KINDS, TEMPORARY, close_unchanged
+from kidx.remote.entry import KINDS, TEMPORARY, close_unchanged
 
 if TYPE_CHECKING:
     from kidx.remote.entry import Index

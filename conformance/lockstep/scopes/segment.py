@@ -62,14 +62,14 @@ def _names_its_end(operation: Operation) -> bool:
 
 def _has_own_indexes(state: SegmentState | None, log: bytes, offsets: bytes | None, times: bytes | None) -> bool:
     """Return True if the entries of both indexes are of batches of the log, and not what another segment left."""
+    if state is None:
+        return True
     positions, timestamps, end = set[int](), set[int](), 0
     with contextlib.suppress(KidxError):
         for batch in iter_memory_batches(log):
             positions.add(end)
             timestamps.add(batch.max_timestamp)
             end += batch.size_in_bytes
-    if state is None:
-        return True
     of_offsets = _unpacked(OFFSET_INDEX, offsets, state.offset_index)
     of_times = _unpacked(TIME_INDEX, times, state.time_index)
     # The first batch has no entry in the offset index (SEG-5).
