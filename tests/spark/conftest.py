@@ -30,7 +30,7 @@ def wheel_java():
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark(tmp_path_factory):
     from kidx.spark import session
 
     before = os.environ.get("KIDX_JAVA_HOME")
@@ -41,6 +41,7 @@ def spark():
             "local[2,4]",
             spark__driver__memory="700m",
             spark__python__worker__reuse=True,
+            spark__sql__warehouse__dir=str(tmp_path_factory.mktemp("warehouse")),  # not in the working directory
             **{name.replace(".", "__"): value for name, value in QUICK.items()},
         )
     finally:

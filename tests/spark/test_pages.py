@@ -8,13 +8,13 @@ import struct
 from pathlib import Path
 
 import deltalake
-import google_crc32c
 import pytest
 from pages import the_block
 from streaming_query import begin
 
-from kidx.layout import CHECKSUMMED_FROM, RECORD_BATCH
+from kidx.layout import RECORD_BATCH
 from kidx.records import SimpleRecord, build_batch
+from kidx.records.builder import write_checksum
 
 pytestmark = pytest.mark.spark
 
@@ -73,9 +73,8 @@ def batch_at(offset, time, value):
     headers = (("a", b"1"), ("a", None))
     batch = bytearray(build_batch([SimpleRecord(0, b"k" if offset % 2 else None, value, headers)], base_offset=offset))
     for name in ("base_timestamp", "max_timestamp"):
-        RECORD_BATCH.codec(name).pack_into(batch, RECORD_BATCH.field(name).offset, time)
-    crc = google_crc32c.value(bytes(batch[CHECKSUMMED_FROM:]))
-    batch[RECORD_BATCH.field("crc").offset : CHECKSUMMED_FROM] = crc.to_bytes(4, "big")
+        RECORD_BATCH.set(batch, name, time)
+    write_checksum(batch)
     return bytes(batch)
 
 

@@ -46,7 +46,7 @@ def patched(data: bytes, **fields: int) -> bytes:
     """Return ``data`` with changed header fields and the old checksum."""
     result = bytearray(data)
     for name, value in fields.items():
-        RECORD_BATCH.codec(name).pack_into(result, RECORD_BATCH.field(name).offset, value)
+        RECORD_BATCH.set(result, name, value)
     return bytes(result)
 
 
