@@ -189,7 +189,7 @@ class LeaderRules(LogBase):
     def append_what_a_leader_refuses_or_changes(self, batches: list[Sent], alone: bool) -> None:
         """Append a producer's batch, or two: old format, corrupt, misnumbered, wrong time, no key, or too large."""
         plans = batches[:1] if alone else batches
-        sent = [self.as_producer_batch(plan.batch(self.now)) for plan in plans]
+        sent = [self.as_producer_batch(plan.batch(self.now, self.settings)) for plan in plans]
         for batch in sent:
             self.timestamps.update(record[1] for record in batch["records"])
         self.do("append_as_leader", sent, self.epoch)

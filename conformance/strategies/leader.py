@@ -8,6 +8,8 @@ from conformance.operations.malformed_batches import KEYS, is_corrupt_stream
 from conformance.strategies import draws as st
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.strategies.draws import Draw
 
 _ATTRIBUTES: Final = (5, 7, 0x08, 0x20, 0x40, 0x80, 0x10, 1, 3)
@@ -51,13 +53,33 @@ CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
 """Flags of an lz4 frame with checksums, each with the matching checksum of the frame's header."""
 _IN_BLOCKS: Final = ("lz4", "snappy")  # codecs whose libraries divide the same data into different blocks
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
+_LIMITS: Final = tuple(f"message.timestamp.{name}.max.ms" for name in ("difference", "before", "after"))
+_NO_LIMIT: Final = 1000  # milliseconds, for a topic without limits
+
+
+class Limit(NamedTuple):
+    """Distance from the clock that equals a limit of the topic, or differs from it by one.
+
+    Attributes:
+        which: number of one of the limits that the topic has, modulo how many there are.
+        sign: 1 for a timestamp in the future, -1 for one in the past.
+        beyond: milliseconds by which the distance is larger than the limit.
+    """
+
+    which: int
+    sign: int
+    beyond: int
+
+    def distance(self, limits: Sequence[int]) -> int:
+        """Return the distance for a topic with these limits, in milliseconds."""
+        return self.sign * ((limits[self.which % len(limits)] if limits else _NO_LIMIT) + self.beyond)
 
 
 class Sent(NamedTuple):
     """Batch to send.
 
     Attributes:
-        gaps: distances of each record's timestamp from the clock (None for no timestamp), and of its offset from the
+        gaps: distance of each record's timestamp from the clock (None for no timestamp), and of its offset from the
             right offset.
         sizes: value size and key size of all records; without a key size, records have no keys.
         keyless: index of the only record without a key; past the end if all have keys.
@@ -65,18 +87,20 @@ class Sent(NamedTuple):
         options: other fields of the batch.
     """
 
-    gaps: tuple[tuple[int | None, int], ...]
+    gaps: tuple[tuple[int | Limit | None, int], ...]
     sizes: tuple[int, ...]
     keyless: int
     miscounted: int
     options: dict[str, Any]
 
-    def batch(self, now: int) -> dict[str, Any]:
-        """Return the batch for an append at a time of the broker's clock."""
+    def batch(self, now: int, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the batch for an append at a time of the broker's clock, to a topic with these settings."""
+        limits = [settings[name] for name in _LIMITS if name in settings]
         records = []
         for number, (gap, distance) in enumerate(self.gaps):
             sizes = self.sizes[:1] if number == self.keyless else self.sizes
-            records.append([number + distance, -1 if gap is None else now + gap, *sizes])
+            after = gap.distance(limits) if isinstance(gap, Limit) else gap
+            records.append([number + distance, -1 if after is None else now + after, *sizes])
         batch: dict[str, Any] = {"records": records, **self.options}
         if self.miscounted and batch.get("magic", 2) >= 2:
             count = len(records) + self.miscounted
@@ -87,6 +111,9 @@ class Sent(NamedTuple):
         if batch.get("magic", 2) < 2 or not KEYS & batch.keys():
             batch["records"] = [[offset, max(-1, timestamp), *sizes] for offset, timestamp, *sizes in records]
         return batch
+
+
+_AT_LIMITS: Final = tuple(Limit(which, sign, beyond) for which in (0, 1) for sign in (1, -1) for beyond in (0, 1))
 
 
 def recompressible(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -127,9 +154,7 @@ def topics() -> Draw[dict[str, Any]]:
 
     def with_limits(drawn: tuple[dict[str, Any], int | None, int | None, int | None]) -> dict[str, Any]:
         settings, *numbers = drawn
-        names = ("difference", "before", "after")
-        limited = {f"message.timestamp.{n}.max.ms": v for n, v in zip(names, numbers, strict=True) if v is not None}
-        return settings | limited
+        return settings | {name: v for name, v in zip(_LIMITS, numbers, strict=True) if v is not None}
 
     some = st.tuples(strict, limits, limits, limits).map(with_limits)
     return st.one_of(st.just({}), st.just({}), some)
@@ -139,7 +164,7 @@ def sent() -> Draw[Sent]:
     """Draw one batch with at most one or two faults."""
     gaps = st.lists(
         st.tuples(
-            st.sampled_from((0, -1, 1, None, 1000, -1000, 1001, -1001, 9000, -9000, -10_007, 1 << 40)),
+            st.sampled_from((0, -1, 1, None, *_AT_LIMITS, -10_007, 1 << 40)),
             st.sampled_from((0,) * 9 + (1, -1, 5)),
         ),
         min_size=1,
