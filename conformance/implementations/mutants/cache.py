@@ -6,17 +6,11 @@ source (``START``: its beginning), and replacement. A class with ``@defect`` is 
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx.discovery import DELETED
 from kidx.errors import CorruptIndexError, KidxError
 from kidx.remote import CacheEntry, CacheError, RemoteIndexCache, RemoteSegment
-from kidx.remote.entry import KINDS, TEMPORARY, close_unchanged
-
-if TYPE_CHECKING:
-    from kidx.remote.entry import Index
+from kidx.remote.entry import KINDS, TEMPORARY
 
 # fmt: off
 plant(
@@ -50,41 +44,39 @@ plant(
 # -- starts -----------------------------------------------------------------------------------------------------
 
 
+class _StartsEmptyAfterErrors(RemoteIndexCache):
+    """Base of a cache that starts empty instead of raising errors of some kinds."""
+
+    kinds: tuple[str, ...]
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        try:
+            return super().load()
+        except KidxError as error:
+            if error.kind in self.kinds:
+                return {}
+            raise
+
+
 @defect("RC-2")
-class PassesOverForeignNames(RemoteIndexCache):
+class PassesOverForeignNames(_StartsEmptyAfterErrors):
     """A start ignores names that are no cached files'."""
 
-    def load(self) -> dict[bytes, CacheEntry]:
-        try:
-            return super().load()
-        except KidxError as error:
-            if error.kind in ("out_of_bounds", "invalid_argument"):
-                return {}
-            raise
+    kinds = ("out_of_bounds", "invalid_argument")
 
 
 @defect("RC-2")
-class ReadsNoOffsets(RemoteIndexCache):
+class ReadsNoOffsets(_StartsEmptyAfterErrors):
     """A start takes a name that begins with no number for one of offset 0."""
 
-    def load(self) -> dict[bytes, CacheEntry]:
-        try:
-            return super().load()
-        except KidxError as error:
-            if error.kind == "invalid_number":
-                return {}
-            raise
+    kinds = ("invalid_number",)
 
 
 @defect("RC-5")
-class StartsWithDamagedFiles(RemoteIndexCache):
+class StartsWithDamagedFiles(_StartsEmptyAfterErrors):
     """A start skips corrupt files."""
 
-    def load(self) -> dict[bytes, CacheEntry]:
-        try:
-            return super().load()
-        except CorruptIndexError:
-            return {}
+    kinds = (CorruptIndexError.kind,)
 
 
 @defect("RC-3")
@@ -97,12 +89,13 @@ class BeginsEmpty(RemoteIndexCache):
         return {}
 
 
-@defect("RC-3")
-class KeepsIncompleteSegments(RemoteIndexCache):
-    """A start leaves the files of incomplete segments."""
+class _KeepsFiles(RemoteIndexCache):
+    """Base of a cache whose start deletes no file that ends like this."""
+
+    suffix: str
 
     def load(self) -> dict[bytes, CacheEntry]:
-        files = {path: path.read_bytes() for path in self.directory.glob("*index")}
+        files = {path: path.read_bytes() for path in self.directory.glob(f"*{self.suffix}")}
         loaded = super().load()
         for path, content in files.items():
             if not path.exists():
@@ -110,76 +103,28 @@ class KeepsIncompleteSegments(RemoteIndexCache):
         return loaded
 
 
+@defect("RC-3")
+class KeepsIncompleteSegments(_KeepsFiles):
+    """A start leaves the files of incomplete segments."""
+
+    suffix = "index"
+
+
 @defect("RC-4b")
-class KeepsTemporaryFiles(RemoteIndexCache):
+class KeepsTemporaryFiles(_KeepsFiles):
     """A start leaves .tmp files."""
 
-    def load(self) -> dict[bytes, CacheEntry]:
-        left = list(self.directory.glob(f"*{TEMPORARY}"))
-        loaded = super().load()
-        for path in left:
-            path.touch()
-        return loaded
+    suffix = TEMPORARY
 
 
 @defect("RC-4b")
-class KeepsDeletedFiles(RemoteIndexCache):
+class KeepsDeletedFiles(_KeepsFiles):
     """A start leaves .deleted files."""
 
-    def load(self) -> dict[bytes, CacheEntry]:
-        left = {path: path.read_bytes() for path in self.directory.glob(f"*{DELETED}")}
-        loaded = super().load()
-        for path, content in left.items():
-            path.write_bytes(content)
-        return loaded
-
-
-@defect("RC-4a", release="4.0.2")
-class CleansUpTooEarly(RemoteIndexCache):
-    """A start of 4.0 deletes leftovers as 4.1 does."""
-
-    def load(self) -> dict[bytes, CacheEntry]:
-        for path in (*self.directory.glob(f"*{TEMPORARY}"), *self.directory.glob(f"*{DELETED}")):
-            path.unlink()
-        return super().load()
+    suffix = DELETED
 
 
 # -- fetches ----------------------------------------------------------------------------------------------------
-
-
-@defect("RC-1")
-class PadsOffsets(RemoteIndexCache):
-    """The start offset in a name has twenty digits."""
-
-    def create(self, segment: RemoteSegment) -> CacheEntry:
-        entry = super().create(segment)
-        for index in (entry.offset_index, entry.time_index, entry.transactions):
-            name = index.path.name
-            index.rename_to(index.path.with_name(f"{segment.start_offset:020d}_{name.partition('_')[2]}"))
-        return entry
-
-
-@defect("RC-6")
-class NeedsTransactions(RemoteIndexCache):
-    """A segment without a transaction index cannot be cached."""
-
-    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
-        try:
-            self.storage.fetch_index(segment, kind)
-        except KidxError as error:
-            raise CacheError("missing", None) from error
-        return super().open_or_fetch(segment, kind)
-
-
-@defect("RC-6")
-class FetchesTimesFirst(RemoteIndexCache):
-    """The time index is fetched before the offset index."""
-
-    def create(self, segment: RemoteSegment) -> CacheEntry:
-        path = self.directory / segment.file_name(KINDS[1])
-        if not path.exists():
-            close_unchanged(self.open_or_fetch(segment, KINDS[1]))
-        return super().create(segment)
 
 
 @defect("RC-7")
@@ -192,18 +137,6 @@ class LeavesNothingOfAFailedFetch(RemoteIndexCache):
         except (KidxError, OSError):
             for kind in KINDS:
                 (self.directory / segment.file_name(kind)).unlink(missing_ok=True)
-            raise
-
-
-@defect("RC-7")
-class RemovesBrokenStreams(RemoteIndexCache):
-    """A stream that breaks leaves no .tmp file."""
-
-    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
-        try:
-            return super().open_or_fetch(segment, kind)
-        except OSError:
-            (self.directory / f"{segment.file_name(kind)}{TEMPORARY}").unlink(missing_ok=True)
             raise
 
 
@@ -228,21 +161,30 @@ plant(
         "_is_expired", START, "return False"),
     Row("RC-14", "expires-too-late", "An unused entry expires a millisecond too late.",
         "_is_expired", "self._clock() - used >= self.ttl_ms", "self._clock() - used > self.ttl_ms"),
+    # -- starts and fetches --
+    Row("RC-4a", "cleans-up-too-early", "A start of 4.0 deletes leftovers as 4.1 does.",
+        "load.load._delete_leftovers.is_leftover", "name in (DELETED, TEMPORARY)",
+        "name.endswith((DELETED, TEMPORARY))", release="4.0.2"),
+    Row("RC-1", "pads-offsets", "The start offset in a name has twenty digits.",
+        "open_or_fetch", "self.directory / segment.file_name(kind)",
+        "self.directory / f'{segment.start_offset:020d}_{segment.file_name(kind).partition(\"_\")[2]}'"),
+    Row("RC-6", "needs-transactions", "A segment without a transaction index cannot be cached.",
+        "_fetch", "kind == '.txnindex' and isinstance(error, RemoteResourceNotFoundError)", "False"),
+    Row("RC-6", "fetches-times-first", "The time index is fetched before the offset index.",
+        "create", START,
+        "if not (self.directory / segment.file_name(KINDS[1])).exists(): "
+        "close_unchanged(self.open_or_fetch(segment, KINDS[1]))"),
+    Row("RC-7", "removes-broken-streams", "A stream that breaks leaves no .tmp file.",
+        "open_or_fetch", "_replace(temporary, pieces)",
+        "try: _replace(temporary, pieces)\nexcept OSError: temporary.unlink(missing_ok=True); raise"),
+    # -- removals and closing --
+    Row("RC-11", "forgets-what-it-cannot-remove", "An entry whose files cannot be renamed is taken out.",
+        "remove", "entry.mark()", "try: entry.mark()\nexcept OSError: self._forget(segment_id); raise"),
+    Row("RC-13b", "deletes-when-closed", "Closing deletes the files of its entries.",
+        "close", "for entry in self.entries.values(): entry.close()",
+        "for entry in self.entries.values(): entry.close()\nfor path in self.directory.glob('*index'): path.unlink()"),
 )
 # fmt: on
-
-
-@defect("RC-11")
-class ForgetsWhatItCannotRemove(RemoteIndexCache):
-    """An entry whose files cannot be renamed is taken out."""
-
-    def remove(self, *segment_ids: bytes) -> None:
-        for segment_id in segment_ids:
-            try:
-                super().remove(segment_id)
-            except CacheError:
-                self._forget(segment_id)
-                raise
 
 
 @defect("RC-11")
@@ -258,13 +200,3 @@ class GoesOnRemoving(RemoteIndexCache):
                 failed = error
         if failed is not None:
             raise failed
-
-
-@defect("RC-13b")
-class DeletesWhenClosed(RemoteIndexCache):
-    """Closing deletes the files of its entries."""
-
-    def close(self) -> None:
-        super().close()
-        for path in map(Path, self.directory.glob("*index")):
-            path.unlink()

@@ -6,10 +6,7 @@ source (``START``: its beginning), and replacement. A class with ``@defect`` is 
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from conformance.implementations.mutants.registry import PER_APPEND, START, Row, defect, plant
+from conformance.implementations.mutants.registry import PER_APPEND, START, Row, plant
 from kidx.log import UnifiedLog
 
 # fmt: off
@@ -59,28 +56,10 @@ plant(
         "cleaner.buffer.restore", START, "return", release=PER_APPEND),
     Row("CL-2", "trusts-every-checkpoint", "A cleaner checkpoint past the log end is taken as the log end.",
         "clean", START, "checkpoint = None if checkpoint is None else min(checkpoint, self.end_offset)"),
+    # -- killed --
+    Row("CL-18b", "drops-swapped-segments", "Opening deletes files that end with .swap.",
+        "__init__", START, "for file in Path(directory).glob('*.swap'): file.unlink()"),
+    Row("CL-17", "takes-half-written-segments", "Opening treats .cleaned files like .swap files.",
+        "__init__", START, "for file in Path(directory).glob('*.cleaned'): file.rename(file.with_suffix('.swap'))"),
 )
 # fmt: on
-
-
-# -- killed ---------------------------------------------------------------------------------------------------------
-
-
-@defect("CL-18b")
-class DropsSwappedSegments(UnifiedLog):
-    """Opening deletes files that end with .swap."""
-
-    def __init__(self, directory: Any, *arguments: Any, **options: Any) -> None:
-        for file in Path(directory).glob("*.swap"):
-            file.unlink()
-        super().__init__(directory, *arguments, **options)
-
-
-@defect("CL-17")
-class TakesHalfWrittenSegments(UnifiedLog):
-    """Opening treats .cleaned files like .swap files."""
-
-    def __init__(self, directory: Any, *arguments: Any, **options: Any) -> None:
-        for file in Path(directory).glob("*.cleaned"):
-            file.rename(file.with_suffix(".swap"))
-        super().__init__(directory, *arguments, **options)

@@ -6,14 +6,8 @@ source (``START``: its beginning), and replacement. A class with ``@defect`` is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx.log import UnifiedLog
-from kidx.log.lookup import MAX_TIMESTAMP
-
-if TYPE_CHECKING:
-    from kidx.segment import TimestampAndOffset
 
 # fmt: off
 plant(
@@ -158,55 +152,34 @@ plant(
     Row("LG-2", "ignores-gaps-of-a-follower", "A follower rejects batches that do not begin exactly at its log end.",
         "append_as_follower", START,
         "if len(records) >= 8 and int.from_bytes(records[:8], 'big', signed=True) > self.end_offset: return"),
+    Row("LO-10", "maximum-is-the-latest-of-equals",
+        "Among segments with the same largest timestamp, the result is from the last one.",
+        "fetch_offset_by_timestamp.fetch_offset._max_timestamp_scanned",
+        "max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)",
+        "max(reversed(list(log.segments)), key=lambda segment: segment.max_timestamp_so_far.timestamp)"),
+    Row("LO-23", "goes-on-to-the-next-segment",
+        "A search by timestamp continues if the first segment that could contain the record has none.",
+        "fetch_offset_by_timestamp.fetch_offset._search.find_in_segments",
+        "return segment.find_offset_by_timestamp(timestamp, start)",
+        "if found := segment.find_offset_by_timestamp(timestamp, start): return found"),
+    Row("LG-7", "cuts-one-offset-too-late", "A truncation keeps the batch that contains the offset.",
+        "truncate_to", START,
+        "offset += offset < self.end_offset and any(batch.base_offset == offset for segment in self.segments for "
+        "batch in segment.batches())"),
+    Row("LG-7", "truncation-keeps-epochs", "A truncation keeps the epochs that begin after it.",
+        "truncate_to", "self.epochs.truncate_from_end(offset)", "pass"),
+    Row("LG-12", "deletes-whole-segments-only", "The log start offset is moved only to the start of a segment.",
+        "delete_records", START,
+        "if offset <= self.high_watermark: offset = max((s.base_offset for s in self.segments if s.base_offset <= "
+        "offset), default=offset)"),
+    Row("LG-14", "retains-one-segment-more", "A segment that ends exactly at the log start offset is kept.",
+        "delete_old_segments.delete_old_segments.delete_by_rule._before_start",
+        "following.base_offset <= log.start_offset", "following.base_offset < log.start_offset"),
 )
 # fmt: on
 
 
-# -- ListOffsets -------------------------------------------------------------------------------------------------------
-
-
-@defect("LO-10")
-class MaximumIsTheLatestOfEquals(UnifiedLog):
-    """Among segments with the same largest timestamp, the result is from the last one."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        if target != MAX_TIMESTAMP or found is None:
-            return found
-        equal = [s for s in self.segments if s.max_timestamp_so_far.timestamp == found.timestamp]
-        for batch in equal[-1].batches() if len(equal) > 1 else ():
-            for record in batch:
-                if record.timestamp == found.timestamp:
-                    return found._replace(offset=record.offset)
-        return found
-
-
-@defect("LO-23")
-class GoesOnToTheNextSegment(UnifiedLog):
-    """A search by timestamp continues if the first segment that could contain the record has none."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        if found is None and target >= 0:
-            for segment in self.segments:
-                found = segment.find_offset_by_timestamp(target, self.start_offset)
-                if found is not None:
-                    break
-        return found
-
-
 # -- rolling, cutting, deleting ----------------------------------------------------------------------------------------
-
-
-@defect("LG-7")
-class CutsOneOffsetTooLate(UnifiedLog):
-    """A truncation keeps the batch that contains the offset."""
-
-    def truncate_to(self, offset: int) -> bool:
-        inside = offset < self.end_offset and any(
-            batch.base_offset == offset for segment in self.segments for batch in segment.batches()
-        )
-        return super().truncate_to(offset + 1 if inside else offset)
 
 
 @defect("LG-7")
@@ -218,39 +191,3 @@ class TruncationKeepsTheHighWatermark(UnifiedLog):
         done = super().truncate_to(offset)
         self.high_watermark = before
         return done
-
-
-@defect("LG-7")
-class TruncationKeepsEpochs(UnifiedLog):
-    """A truncation keeps the epochs that begin after it."""
-
-    def truncate_to(self, offset: int) -> bool:
-        self.epochs.truncate_from_end = lambda _: None  # type: ignore[method-assign, assignment]
-        try:
-            return super().truncate_to(offset)
-        finally:
-            del self.epochs.truncate_from_end
-
-
-@defect("LG-12")
-class DeletesWholeSegmentsOnly(UnifiedLog):
-    """The log start offset is moved only to the start of a segment."""
-
-    def delete_records(self, offset: int) -> None:
-        bases = [segment.base_offset for segment in self.segments if segment.base_offset <= offset]
-        super().delete_records(offset if offset > self.high_watermark or not bases else bases[-1])
-
-
-@defect("LG-14")
-class RetainsOneSegmentMore(UnifiedLog):
-    """A segment that ends exactly at the log start offset is kept."""
-
-    def delete_old_segments(self) -> int:
-        start = self.start_offset
-        if start in self.segments and self.config.retention_ms < 0 and self.config.retention_bytes < 0:
-            self.start_offset = start - 1
-            try:
-                return super().delete_old_segments()
-            finally:
-                self.start_offset = start
-        return super().delete_old_segments()

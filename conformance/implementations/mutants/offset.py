@@ -9,8 +9,7 @@ from __future__ import annotations
 from conformance.implementations.mutants.planting import overwrite_bytes
 from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx import OffsetIndex, OffsetPosition
-from kidx.errors import IndexOffsetOverflowError, InvalidOffsetError
-from kidx.java_values import to_int, to_long
+from kidx.errors import InvalidOffsetError
 
 # fmt: off
 plant(
@@ -88,6 +87,25 @@ plant(
         "sanity_check", START,
         "if self.entries and self._last_offset == self.base_offset: raise CorruptIndexError('the last offset is "
         "the base offset', 'Corrupt index found')"),
+    # -- entries --
+    Row("OI-2", "remembers-what-was-refused", "The last offset is set before the offset's range is checked.",
+        "append", "relative = self.relative_offset(offset)",
+        "self._last_offset = offset; relative = self.relative_offset(offset)"),
+    Row("AI-8", "stops-one-below-the-range", "The largest accepted relative offset is one too small.",
+        "relative_offset", "if 0 <= relative <= INT_MAX: return relative",
+        "if 0 <= relative < INT_MAX: return relative"),
+    Row("OI-1", "little-endian", "Offsets are written with the lowest byte first.",
+        "append", "buffer.put_entry(_FIELDS, _ENTRY, relative, position)",
+        "buffer.put_entry(_FIELDS, _ENTRY, int.from_bytes(relative.to_bytes(4), 'little', signed=True), position)"),
+    Row("OI-1", "writes-the-position-first", "An entry has its position before its offset.",
+        "append", "buffer.put_entry(_FIELDS, _ENTRY, relative, position)",
+        "buffer.put_entry(_FIELDS, _ENTRY, position, relative)"),
+    Row("OI-1", "reads-positions-unsigned", "A stored position is read as an unsigned number.",
+        "lookup", "ints[slot + 1]", "ints[slot + 1] & 0xFFFFFFFF"),
+    Row("OI-7", "looks-strictly-below", "A lookup returns the entry below the target, even if one is equal.",
+        "lookup", START, "target = max(target - 1, -(2**63))"),
+    Row("OI-10", "truncates-one-entry-too-many", "Truncation between two entries also removes the lower one.",
+        "_entries_below", "slot + 1", "slot + (slot + 1 == self.entries)"),
 )
 # fmt: on
 
@@ -108,65 +126,7 @@ class WritesBeforeItChecks(OffsetIndex):
             raise
 
 
-@defect("OI-2")
-class RemembersWhatWasRefused(OffsetIndex):
-    """The last offset is set before the offset's range is checked."""
-
-    def append(self, offset: int, position: int) -> None:
-        try:
-            super().append(offset, position)
-        except IndexOffsetOverflowError:
-            self._last_offset = offset
-            raise
-
-
-@defect("AI-8")
-class StopsOneBelowTheRange(OffsetIndex):
-    """The largest accepted relative offset is one too small."""
-
-    def relative_offset(self, offset: int) -> int:
-        return super().relative_offset(offset + 1) - 1 if offset > self.base_offset else super().relative_offset(offset)
-
-
-@defect("OI-1")
-class LittleEndian(OffsetIndex):
-    """Offsets are written with the lowest byte first."""
-
-    def append(self, offset: int, position: int) -> None:
-        super().append(offset, position)
-        overwrite_bytes(self, (self.entries - 1) * 8, lambda data: data[::-1])
-
-
-@defect("OI-1")
-class WritesThePositionFirst(OffsetIndex):
-    """An entry has its position before its offset."""
-
-    def append(self, offset: int, position: int) -> None:
-        super().append(offset, position)
-        first = (self.entries - 1) * 8
-        relative = to_int(offset - self.base_offset)
-        overwrite_bytes(self, first, lambda _: to_int(position).to_bytes(4, "big", signed=True))
-        overwrite_bytes(self, first + 4, lambda _: relative.to_bytes(4, "big", signed=True))
-
-
 # -- reading -----------------------------------------------------------------------------------------------------------
-
-
-@defect("OI-1")
-class ReadsPositionsUnsigned(OffsetIndex):
-    """A stored position is read as an unsigned number."""
-
-    def lookup(self, target: int, *arguments: object, **options: object) -> OffsetPosition:
-        offset, position = super().lookup(target, *arguments, **options)  # type: ignore[arg-type]
-        return OffsetPosition(offset, position & 0xFFFFFFFF)
-
-
-@defect("OI-7")
-class LooksStrictlyBelow(OffsetIndex):
-    """A lookup returns the entry below the target, even if one is equal."""
-
-    def lookup(self, target: int, *arguments: object, **options: object) -> OffsetPosition:
-        return super().lookup(to_long(target - 1), *arguments, **options)  # type: ignore[arg-type]
 
 
 @defect("AI-32")
@@ -177,17 +137,3 @@ class OneTooLowAtTheWarmEdge(OffsetIndex):
         found = super().lookup(target, *arguments, **options)  # type: ignore[arg-type]
         edge = self.entries - 1 - 1024
         return self.entry(edge - 1) if edge > 0 and found == self.entry(edge) else found
-
-
-# -- truncating and checking -------------------------------------------------------------------------------------------
-
-
-@defect("OI-10")
-class TruncatesOneEntryTooMany(OffsetIndex):
-    """Truncation between two entries also removes the lower one."""
-
-    def truncate_to(self, offset: int) -> None:
-        keys = [entry.offset for entry in self]
-        super().truncate_to(offset)
-        if self.entries and offset not in keys and offset < keys[-1]:
-            self._truncate_to_entries(self.entries - 1)

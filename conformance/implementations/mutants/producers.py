@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.implementations.mutants.registry import START, Row, defect, plant
-from kidx.producers import BatchMetadata, ProducerAppendInfo, ProducerStateManager
-from kidx.producers.snapshot import HEAD, PRODUCER
+from kidx.producers import ProducerAppendInfo, ProducerStateManager
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -89,6 +88,14 @@ plant(
     Row("LG-45d", "markers-of-the-same-epoch",
         "A marker of transaction version 2 is accepted with the epoch of its transaction.",
         "producer_state.append_info._ends_its_epoch", START, "return False"),
+    Row("LG-32", "checksum-of-the-whole-file", "The checksum of a snapshot is wrong.",
+        "producer_state.take_snapshot", "file.write(encode(producers, timestamps))",
+        "data = bytearray(encode(producers, timestamps)); data[5] ^= 1; file.write(data)"),
+    Row("LG-42", "sorts-producers-by-id", "A snapshot has its producers in the order of their ids.",
+        "producer_state.take_snapshot", "self._order.sort(self.producers)", "sorted(self.producers)"),
+    Row("LG-32", "deltas-of-one", "A batch of several records is remembered as if it had one.",
+        "producer_state.apply", START,
+        "info.updated.batches.extend([b._replace(offset_delta=0) for b in info.updated.batches][-1:])"),
 )
 # fmt: on
 
@@ -107,68 +114,31 @@ class TakesTheSnapshotTooEarly(ProducerStateManager):
         self.map_end_offset = end
 
 
-@defect("LG-32")
-class ChecksumOfTheWholeFile(ProducerStateManager):
-    """The checksum of a snapshot is wrong."""
-
-    def take_snapshot(self) -> None:
-        super().take_snapshot()
-        if (offset := self.latest_snapshot) is not None:
-            path = self.directory / f"{offset:020d}.snapshot"
-            content = bytearray(path.read_bytes())
-            content[5] ^= 1
-            path.write_bytes(content)
-
-
-@defect("LG-42")
-class SortsProducersById(ProducerStateManager):
-    """A snapshot has its producers in the order of their ids."""
-
-    def take_snapshot(self) -> None:
-        super().take_snapshot()
-        offset = self.latest_snapshot
-        if offset is None:
-            return
-        path = self.directory / f"{offset:020d}.snapshot"
-        content = path.read_bytes()
-        body = content[HEAD.size :]
-        rows = sorted(body[at : at + PRODUCER.size] for at in range(0, len(body), PRODUCER.size))
-        path.write_bytes(content[: HEAD.size] + b"".join(rows))
-
-
 # -- sequence numbers and epochs ---------------------------------------------------------------------------------------
 
 
+class _RemembersFewer(ProducerStateManager):
+    """Base of a state that remembers fewer batches of a producer."""
+
+    remembered: int
+
+    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], producer_ids: Iterable[int]) -> None:
+        super().apply_all(infos, producer_ids)
+        for producer in infos:
+            batches = self.producers[producer].batches
+            while len(batches) > self.remembered:
+                batches.popleft()
+
+
 @defect("LG-37")
-class RemembersTheLastBatchOnly(ProducerStateManager):
+class RemembersTheLastBatchOnly(_RemembersFewer):
     """Only the last batch of a producer is detected as a duplicate, not its last five."""
 
-    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], producer_ids: Iterable[int]) -> None:
-        super().apply_all(infos, producer_ids)
-        for producer in infos:
-            batches = self.producers[producer].batches
-            while len(batches) > 1:
-                batches.popleft()
+    remembered = 1
 
 
 @defect("LG-37")
-class RemembersFourBatches(ProducerStateManager):
+class RemembersFourBatches(_RemembersFewer):
     """The last four batches of a producer are detected as duplicates, not five."""
 
-    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], producer_ids: Iterable[int]) -> None:
-        super().apply_all(infos, producer_ids)
-        for producer in infos:
-            batches = self.producers[producer].batches
-            while len(batches) > 4:
-                batches.popleft()
-
-
-@defect("LG-32")
-class DeltasOfOne(ProducerStateManager):
-    """A batch of several records is remembered as if it had one."""
-
-    def apply(self, info: ProducerAppendInfo) -> None:
-        info.updated.batches.extend(
-            [BatchMetadata(b.last_sequence, b.last_offset, 0, b.timestamp) for b in list(info.updated.batches)][-1:]
-        )
-        super().apply(info)
+    remembered = 4

@@ -6,16 +6,9 @@ source (``START``: its beginning), and replacement. A class with ``@defect`` is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from conformance.implementations.mutants.registry import PER_APPEND, START, TRIMMING, Row, defect, plant
-from kidx import TimestampOffset
 from kidx.dialect import with_overrides
-from kidx.java_values import INT_MAX
-from kidx.segment import LogSegment, ProducerState, RollParams
-
-if TYPE_CHECKING:
-    from kidx.segment.segment import EpochCache
+from kidx.segment import LogSegment
 
 # fmt: off
 plant(
@@ -100,54 +93,32 @@ class CountsTheIndexedBatchOut(LogSegment):
             self.bytes_since_last_index_entry = 0
 
 
-@defect("SEG-4")
-class IndexesTheBatchsOwnTimestamp(LogSegment):
-    """A time entry has the timestamp of its batch, not the largest timestamp so far."""
+class _AppendsOtherwise(LogSegment):
+    """Base of a segment that appends by the rule of other releases."""
 
-    def _index(self, last_offset: int, position: int, timestamp: int, offset: int, size: int) -> None:
-        due = self.bytes_since_last_index_entry > self.index_interval_bytes
-        largest = self.max_timestamp_so_far
-        if due and 0 <= timestamp < largest.timestamp:
-            self.maximum.set(TimestampOffset(timestamp, offset))
-        super()._index(last_offset, position, timestamp, offset, size)
-        if due and 0 <= timestamp < largest.timestamp:
-            self.maximum.set(largest)
-
-
-@defect("SEG-4")
-class IndexesOnceAnAppend(LogSegment):
-    """An append of several batches gets one entry, as before 3.9.1."""
+    per_batch: bool
 
     def append(self, records: bytes, **info: int | None) -> None:
         dialect = self.dialect
-        self.dialect = with_overrides(dialect, append_per_batch=False)
+        self.dialect = with_overrides(dialect, append_per_batch=self.per_batch)
         try:
             super().append(records, **info)
         finally:
             self.dialect = dialect
+
+
+@defect("SEG-4")
+class IndexesOnceAnAppend(_AppendsOtherwise):
+    """An append of several batches gets one entry, as before 3.9.1."""
+
+    per_batch = False
 
 
 @defect("SEG-3", release=PER_APPEND)
-class IndexesEveryBatch(LogSegment):
+class IndexesEveryBatch(_AppendsOtherwise):
     """Every batch of an append may get an index entry, as in the next release."""
 
-    def append(self, records: bytes, **info: int | None) -> None:
-        dialect = self.dialect
-        self.dialect = with_overrides(dialect, append_per_batch=True)
-        try:
-            super().append(records, **info)
-        finally:
-            self.dialect = dialect
-
-
-@defect("SEG-10a", release=PER_APPEND)
-class ForgetsTheFirstTimestamp(LogSegment):
-    """The first append does not set the timestamp that the age is counted from."""
-
-    def append(self, records: bytes, **info: int | None) -> None:
-        rolling = self.rolling_based_timestamp
-        super().append(records, **info)
-        self.rolling_based_timestamp = rolling
+    per_batch = True
 
 
 @defect("SEG-13")
@@ -159,32 +130,6 @@ class CopiesFromTheStart(LogSegment):
 
 
 # -- rolling and closing -----------------------------------------------------------------------------------------------
-
-
-@defect("SEG-20")
-class IgnoresAFullTimeIndex(LogSegment):
-    """A segment does not roll when its time index is full."""
-
-    def should_roll(self, params: RollParams) -> bool:
-        entries = self.time_index.max_entries
-        self.time_index.max_entries = INT_MAX
-        try:
-            return super().should_roll(params)
-        finally:
-            self.time_index.max_entries = entries
-
-
-@defect("SEG-20")
-class IgnoresAFullOffsetIndex(LogSegment):
-    """A segment does not roll when its offset index is full."""
-
-    def should_roll(self, params: RollParams) -> bool:
-        entries = self.offset_index.max_entries
-        self.offset_index.max_entries = INT_MAX
-        try:
-            return super().should_roll(params)
-        finally:
-            self.offset_index.max_entries = entries
 
 
 # fmt: off
@@ -230,81 +175,37 @@ plant(
         "largest_timestamp", "timestamp if timestamp >= 0 else self.last_modified", "timestamp"),
     Row("OI-21", "bounds-by-the-wrong-offset", "The upper bound of a fetch is taken from the entry's position.",
         "fetch_upper_bound_offset", "found.offset", "self.base_offset + found.position"),
+    # -- indexing, rolling, truncating, recovering --
+    Row("SEG-4", "indexes-the-batchs-own-timestamp",
+        "A time entry has the timestamp of its batch, not the largest timestamp so far.",
+        "_index", "self.time_index.maybe_append(self.maximum.timestamp, self.maximum.offset)",
+        "self.time_index.maybe_append(*((timestamp, offset) if 0 <= timestamp < self.maximum.timestamp else "
+        "self.max_timestamp_so_far))"),
+    Row("SEG-10a", "forgets-the-first-timestamp",
+        "The first append does not set the timestamp that the age is counted from.",
+        "append", "self.rolling_based_timestamp = info.largest_timestamp", "pass", release=PER_APPEND),
+    Row("SEG-20", "ignores-a-full-time-index", "A segment does not roll when its time index is full.",
+        "should_roll", "self.time_index.is_full", "self.time_index.is_full and False"),
+    Row("SEG-20", "ignores-a-full-offset-index", "A segment does not roll when its offset index is full.",
+        "should_roll", "self.offset_index.is_full", "self.offset_index.is_full and False"),
+    Row("SEG-38", "truncation-leaves-the-time-index", "Truncation does not change the time index.",
+        "truncate_to", "time_index.truncate_to(offset)", "pass"),
+    Row("SEG-38", "truncation-makes-no-room", "Truncation does not extend the indexes again.",
+        "truncate_to", "offset_index.resize(offset_index.max_index_size)\ntime_index.resize(time_index.max_index_size)",
+        "pass"),
+    Row("SEG-38", "truncation-counts-on", "Truncation does not reset the count of bytes.",
+        "truncate_to", "self.bytes_since_last_index_entry = 0", "pass"),
+    Row("SEG-38", "truncation-keeps-the-batch", "Truncation inside a batch keeps that batch.",
+        "truncate_to", START,
+        "offset = next((b.next_offset for b in self.batches() if b.base_offset < offset <= b.last_offset), offset)"),
+    Row("SEG-30", "recovery-forgets-the-last-time-entry", "A recovery does not append the last time entry.",
+        "recover", "self.time_index.maybe_append(self.maximum.timestamp, self.maximum.offset, skip_full_check=True)",
+        "pass"),
+    Row("SEG-30", "recovery-keeps-the-maximum",
+        "A recovery continues from the largest timestamp that was known before.",
+        "recover", "self.maximum.forget()", "pass"),
 )
 # fmt: on
 
 
-# -- truncating --------------------------------------------------------------------------------------------------------
-
-
-@defect("SEG-38")
-class TruncationLeavesTheTimeIndex(LogSegment):
-    """Truncation does not change the time index."""
-
-    def truncate_to(self, offset: int) -> int:
-        self.time_index.truncate_to = lambda _: None  # type: ignore[method-assign, assignment]
-        try:
-            return super().truncate_to(offset)
-        finally:
-            del self.time_index.truncate_to
-
-
-@defect("SEG-38")
-class TruncationMakesNoRoom(LogSegment):
-    """Truncation does not extend the indexes again."""
-
-    def truncate_to(self, offset: int) -> int:
-        lengths = self.offset_index.length, self.time_index.length
-        cut = super().truncate_to(offset)
-        self.offset_index.resize(max(lengths[0], self.offset_index.size_in_bytes))
-        self.time_index.resize(max(lengths[1], self.time_index.size_in_bytes))
-        return cut
-
-
-@defect("SEG-38")
-class TruncationCountsOn(LogSegment):
-    """Truncation does not reset the count of bytes."""
-
-    def truncate_to(self, offset: int) -> int:
-        counted = self.bytes_since_last_index_entry
-        cut = super().truncate_to(offset)
-        self.bytes_since_last_index_entry = counted
-        return cut
-
-
-@defect("SEG-38")
-class TruncationKeepsTheBatch(LogSegment):
-    """Truncation inside a batch keeps that batch."""
-
-    def truncate_to(self, offset: int) -> int:
-        found = self.translate_offset(offset)
-        inside = next((b for b in self.batches() if b.base_offset < offset <= b.last_offset), None)
-        return super().truncate_to(offset if found is None or inside is None else inside.last_offset + 1)
-
-
 # -- recovering --------------------------------------------------------------------------------------------------------
-
-
-@defect("SEG-30")
-class RecoveryForgetsTheLastTimeEntry(LogSegment):
-    """A recovery does not append the last time entry."""
-
-    def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
-        cut = super().recover(producer_state, epoch_cache)
-        offsets = [entry.offset for entry in self.offset_index]
-        if self.time_index.entries and self.time_index.last_entry.offset not in offsets:
-            self.time_index._truncate_to_entries(self.time_index.entries - 1)  # noqa: SLF001 -- it is being spoilt
-            self.time_index.trim_to_valid_size()
-        return cut
-
-
-@defect("SEG-30")
-class RecoveryKeepsTheMaximum(LogSegment):
-    """A recovery continues from the largest timestamp that was known before."""
-
-    def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
-        known = self.maximum.cached()
-        cut = super().recover(producer_state, epoch_cache)
-        if known is not None and known.timestamp > self.maximum.timestamp:
-            self.maximum.set(known)
-        return cut

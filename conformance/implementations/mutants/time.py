@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx import TimeIndex
-from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError
 
 # fmt: off
 plant(
@@ -84,65 +83,25 @@ plant(
         "if self.entries and self._last_entry.timestamp < self._parse(self._mapped(), 0).timestamp: return"),
     Row("TI-11a", "forgets-the-times-length-check", "The sanity check ignores the length.",
         "sanity_check", "self.length % self.entry_size", "False"),
+    Row("TI-3b", "forgets-the-order-of-offsets", "An offset below the last one is accepted.",
+        "maybe_append", "offset < last.offset", "offset < last.offset and timestamp <= last.timestamp"),
+    Row("TI-9", "truncates-by-timestamp", "Truncation compares timestamps instead of offsets.",
+        "truncate_to", "self._entries_below(buffer, slot, offset)",
+        "min(self._entries_below(buffer, slot, offset), sum(entry.timestamp < offset for entry in self))"),
+    Row("TI-11a", "forgets-the-times-offset-check", "The sanity check does not compare the last offset with the base.",
+        "sanity_check", "last.offset < base", "False"),
+    Row("TI-11a", "doubts-equal-timestamps",
+        "The sanity check rejects an index of one entry, because its last timestamp equals the first.",
+        "sanity_check", "last.timestamp < (first := self._parse(self._mapped(), 0).timestamp)",
+        "last.timestamp <= (first := self._parse(self._mapped(), 0).timestamp)"),
 )
 # fmt: on
-
-
-# -- appending ---------------------------------------------------------------------------------------------------------
-
-
-@defect("TI-3b")
-class ForgetsTheOrderOfOffsets(TimeIndex):
-    """An offset below the last one is accepted."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        last = self._last_entry
-        if self.entries and offset < last.offset and timestamp > last.timestamp:
-            self._last_entry = last._replace(offset=offset)
-        try:
-            super().maybe_append(timestamp, offset, skip_full_check)
-        except (InvalidArgumentError, IllegalStateError):
-            self._last_entry = last
-            raise
 
 
 # -- reading and truncating --------------------------------------------------------------------------------------------
 
 
-@defect("TI-9")
-class TruncatesByTimestamp(TimeIndex):
-    """Truncation compares timestamps instead of offsets."""
-
-    def truncate_to(self, offset: int) -> None:
-        kept = [entry for entry in self if entry.timestamp < offset]
-        super().truncate_to(offset)
-        if len(kept) < self.entries:
-            self._truncate_to_entries(len(kept))
-
-
 # -- checking ----------------------------------------------------------------------------------------------------------
-
-
-@defect("TI-11a")
-class ForgetsTheTimesOffsetCheck(TimeIndex):
-    """The sanity check does not compare the last offset with the base."""
-
-    def sanity_check(self) -> None:
-        try:
-            super().sanity_check()
-        except CorruptIndexError as error:
-            if "offset is" not in str(error.kafka_message):
-                raise
-
-
-@defect("TI-11a")
-class DoubtsEqualTimestamps(TimeIndex):
-    """The sanity check rejects an index of one entry, because its last timestamp equals the first."""
-
-    def sanity_check(self) -> None:
-        super().sanity_check()
-        if self.entries and self.entry(0).timestamp == self.last_entry.timestamp:
-            raise CorruptIndexError("equal", "Corrupt time index found")
 
 
 @defect("TI-11a")

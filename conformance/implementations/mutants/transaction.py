@@ -6,13 +6,8 @@ source (``START``: its beginning), and replacement. A class with ``@defect`` is 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
-from conformance.implementations.mutants.planting import overwrite_bytes
-from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
-from kidx import AbortedTxn, TransactionIndex
-from kidx.errors import CorruptIndexError, UnsupportedVersionError
+from conformance.implementations.mutants.registry import START, TRIMMING, Row, plant
+from kidx import TransactionIndex
 
 # fmt: off
 plant(
@@ -87,83 +82,24 @@ plant(
         "delete_if_exists", "return unlink(self._file)", "unlink(self._file); return False"),
     Row("TX-13a", "moves-only-its-name", "A rename does not move the file.",
         "rename_to", "os.path.exists(self._file)", "False"),
+    Row("TX-1", "writes-the-next-version", "Records are written with version 1.",
+        "append", "_RECORD.pack(_CURRENT_VERSION, *txn)", "_RECORD.pack(1, *txn)"),
+    Row("TX-12a", "checks-the-first-record-only", "The sanity check reads the first record only.",
+        "sanity_check", "txn.last_offset < self.start_offset", "_ == 0 and txn.last_offset < self.start_offset"),
+    Row("TX-12a", "doubts-the-start-offset",
+        "The sanity check rejects a last offset equal to the start offset (``<=`` for ``<``).",
+        "sanity_check", "txn.last_offset < self.start_offset", "txn.last_offset <= self.start_offset"),
+    Row("TX-12a", "checks-first-offsets-too",
+        "The sanity check rejects a transaction that began in an earlier segment.",
+        "sanity_check", "txn.last_offset < self.start_offset",
+        "min(txn.first_offset, txn.last_offset) < self.start_offset"),
+    Row("TX-7b", "reads-every-version", "Records of any version are read.",
+        "stored_records", "raise self._unsupported(version)", "pass"),
+    Row("TX-7a", "looks-at-the-low-byte",
+        "The version is read from the low byte; up to 4.3 Kafka reads the high byte.",
+        "stored_records", "version >>= 8", "version &= 0xFF", release=TRIMMING),
 )
 # fmt: on
 
 
-# -- appending and remembering -----------------------------------------------------------------------------------------
-
-
-@defect("TX-1")
-class WritesTheNextVersion(TransactionIndex):
-    """Records are written with version 1."""
-
-    def append(self, txn: AbortedTxn) -> None:
-        super().append(txn)
-        overwrite_bytes(self, self._position - 34, lambda data: b"\x00\x01" + data[2:])
-
-
 # -- checking ----------------------------------------------------------------------------------------------------------
-
-
-@defect("TX-12a")
-class ChecksTheFirstRecordOnly(TransactionIndex):
-    """The sanity check reads the first record only."""
-
-    def sanity_check(self) -> None:
-        try:
-            super().sanity_check()
-        except CorruptIndexError:
-            if next(iter(self)).last_offset < self.start_offset:
-                raise
-
-
-@defect("TX-12a")
-class DoubtsTheStartOffset(TransactionIndex):
-    """The sanity check rejects a last offset equal to the start offset (``<=`` for ``<``)."""
-
-    def sanity_check(self) -> None:
-        super().sanity_check()
-        if any(txn.last_offset == self.start_offset for txn in self):
-            raise CorruptIndexError("equal", "is less than start offset")
-
-
-@defect("TX-12a")
-class ChecksFirstOffsetsToo(TransactionIndex):
-    """The sanity check rejects a transaction that began in an earlier segment."""
-
-    def sanity_check(self) -> None:
-        super().sanity_check()
-        if any(txn.first_offset < self.start_offset for txn in self):
-            raise CorruptIndexError("began earlier", "is less than start offset")
-
-
-@defect("TX-7b")
-class ReadsEveryVersion(TransactionIndex):
-    """Records of any version are read."""
-
-    def _unsupported(self, version: int) -> UnsupportedVersionError:
-        raise _AcceptedError(str(version))
-
-    def all_aborted_txns(self) -> list[AbortedTxn]:
-        try:
-            return super().all_aborted_txns()
-        except _AcceptedError:
-            return []
-
-
-class _AcceptedError(UnsupportedVersionError):
-    """Version that should have been rejected."""
-
-
-@defect("TX-7a", release=TRIMMING)
-class LooksAtTheLowByte(TransactionIndex):
-    """The version is read from the low byte; up to 4.3 Kafka reads the high byte."""
-
-    def stored_records(self) -> Iterator[tuple[int, int, AbortedTxn]]:
-        if self._descriptor is not None:
-            data = os.pread(self._descriptor, self._position, 0)
-            for position in range(0, len(data) - 33, 34):
-                if 0 < data[position + 1] < 128:
-                    raise self._unsupported(data[position + 1])
-        yield from super().stored_records()
