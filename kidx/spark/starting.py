@@ -86,7 +86,7 @@ def start_session(
     for name, value in wanted.items():
         builder = builder.config(name, value)
     try:
-        with _environment(local=local), _quiet() if quiet else nullcontext():
+        with _environment(_workers_python(wanted, local=local)), _quiet() if quiet else nullcontext():
             spark = builder.getOrCreate()
     except ToolError:
         raise
@@ -139,14 +139,21 @@ def session_for(app_name: str, local_settings: Mapping[str, str] = MappingProxyT
             spark.stop()
 
 
-@contextmanager
-def _environment(*, local: bool) -> Iterator[None]:
-    """Set the environment of Spark's start script and its workers: the Java, and the current Python."""
-    wanted = {"JAVA_HOME": str(spark_java_home(find_java()))}
+def _workers_python(settings: Mapping[str, str], *, local: bool) -> dict[str, str]:
+    """Return the variables that choose the Python of the workers."""
     if local:
         # Workers must run the Python of the driver, because another Python may lack kidx.
-        wanted |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+        both = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+        return both | {"SPARK_LOCAL_IP": "127.0.0.1"}
+    # Only spark-submit reads this setting; a session that Python starts obeys the variable alone.
+    chosen = settings.get("spark.pyspark.python")
+    return {"PYSPARK_PYTHON": chosen} if chosen else {}
+
+
+@contextmanager
+def _environment(of_workers: Mapping[str, str]) -> Iterator[None]:
+    """Set the environment of Spark's start script and its workers: the Java, and these variables."""
+    wanted = {"JAVA_HOME": str(spark_java_home(find_java())), **of_workers}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

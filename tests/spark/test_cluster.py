@@ -217,6 +217,21 @@ def test_the_program_runs_with_a_packed_environment(environment, master, program
     check_copies(program, tmp_path)
 
 
+ASKING = """
+import sys
+import kidx.spark
+spark = kidx.spark.session(sys.argv[1], spark__pyspark__python=sys.executable)
+print(spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).first())
+"""
+
+
+def test_a_session_obeys_the_setting_of_the_workers_python(environment, master, tmp_path):
+    assert environment["PYSPARK_PYTHON"] != sys.executable
+    found = submit(shlex.join([sys.executable, "-c", ASKING, master]), environment, tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.splitlines()[-1] == sys.executable
+
+
 def test_the_program_runs_through_spark_connect(environment, server, program, tmp_path):
     pytest.importorskip("grpc")
     text = next(line for line in blocks("sh")[2].splitlines() if "segments.py" in line)
