@@ -1,15 +1,37 @@
-"""A program that crashes: the run continues after the crash, reports it, and finds later defects."""
+"""Programs that fail, each in one way: what ``conformance smoke`` and an operation say of each, and runs of a crash.
+
+The run continues after a crash, reports it, and finds later defects.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from line_programs import (
+    CORRUPT,
+    EOF,
+    EVERY,
+    FILE,
+    LONGS,
+    REFUSAL,
+    SCENARIO,
+    START,
+    STOP,
+    UNKNOWN,
+    command,
+    spec,
+    variant,
+    written,
+)
+from thorough_params import thorough_param
 
 from conformance.events import Diverged, Event, Result
+from conformance.experiments.smoke.checks import smoke
+from conformance.implementations.process import ProcessIndex, ProcessLog
 from conformance.implementations.process.line_process import WAITED
+from conformance.implementations.try_out import TRIED_ON_LOGS
 from conformance.lockstep import Divergence
 from conformance.lockstep.divergence import Decision
 from conformance.machines import MACHINES
@@ -23,7 +45,160 @@ from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import run
 
 CRASHING = "python:tests.adapters.crashing_index:open_index"
-PROGRAM = f"exec:{sys.executable} {Path(__file__).parents[1] / 'adapters' / 'crashing_index.py'}"
+PROGRAM = spec(command("crashing_index"))
+
+
+class Fault(NamedTuple):
+    """Way of failing.
+
+    Attributes:
+        program: name of an adapter, or a statement that changes the replies of one.
+        check: the check of ``conformance smoke`` that shows it.
+        hint: what it advises.
+        sent, came: the request that it is attributed to, and what came.
+        steps: operations on an index after its first append, the last of which has the failure as its outcome.
+    """
+
+    program: str
+    check: str
+    hint: str
+    sent: str = ""
+    came: str = ""
+    steps: tuple[Operation, ...] | None = None
+
+
+LOOKUP, CLOSE, CUT = Operation("lookup", (7,)), Operation("close"), Operation("truncate_to", (3,))
+APPEND = Operation("append", (7, 120))
+KIND = "unknown error kind"
+TYPES = "schemas/protocol.json"
+# fmt: off
+FAULTS = (
+    Fault("bad/banner", START, "standard error", '"start"', "Welcome to my index"),
+    Fault("bad/garbage", SCENARIO, "standard error", '"lookup"', "more than one line", (APPEND, LOOKUP)),
+    Fault("bad/chatty", SCENARIO, "exactly one line", '"append"', "more than one line", (APPEND,)),
+    Fault("bad/hangs", SCENARIO, "Flush standard output", '"lookup"', "waiting for a lock", (APPEND, LOOKUP)),
+    Fault("bad/late", SCENARIO, "Flush standard output", '"open"', "no reply within 1 s", ()),
+    Fault("bad/dies", SCENARIO, "exit status", '"append"', "panic: index out of range", ()),
+    Fault("bad/dies_on_close", SCENARIO, "exit status", '"close"', "could not close", (APPEND, CLOSE)),
+    Fault("bad/segfaults", EVERY, "exit status", '"truncate_to"', "killed by SIGSEGV", (APPEND, CUT)),
+    Fault("bad/floats", SCENARIO, TYPES, '"lookup"', "[7.0, 120.0]", (APPEND, LOOKUP)),
+    Fault("bad/doubles", LONGS, "not as doubles", '"state"', "9223372036854774784"),
+    Fault("bad/saturates", LONGS, "JSON library uses doubles: 9007199254740993 comes", '"state"', "9007199254740992"),
+    Fault("bad/exponents", LONGS, "your JSON library uses doubles, and writes them", '"lookup"', "e+18"),
+    Fault("bad/null_delete", EVERY, TYPES, '"delete"', "Expected `bool`, got `null`"),
+    Fault("bad/null_resize", EVERY, TYPES, '"resize"', "Expected `bool`, got `null`"),
+    Fault("bad/talkative_flush", EVERY, TYPES, '"flush"', "Expected `null`, got `bool`"),
+    Fault("bad/bare_state", EVERY, TYPES, '"state"', "Object missing required field `full`"),
+    Fault("bad/corrupt_by_class", CORRUPT, "protocol.json", '"sanity_check"', f"{KIND} 'CorruptIndexException'"),
+    Fault("bad/dies_of_corruption", CORRUPT, "exit status", '"sanity_check"', "uncaught: corrupt index"),
+    Fault("bad/elsewhere", FILE, "use the path of open unchanged", '"append"', '{"ok": null}'),
+    Fault("bad/unknown_kind", REFUSAL, TYPES, '"append"', "IllegalArgumentException", (APPEND, APPEND)),
+    Fault("bad/obliging", UNKNOWN, '{"unsupported": true}', '"no_such_operation"', '{"ok": null}'),
+    Fault("bad/stays", STOP, "end when stop is read", '"stop"', "nothing in time"),
+    Fault("bad/stays", EOF, "standard input ends", "the end of its input", "nothing in time"),
+    Fault("if op == 'open': reply = {'error': 'io', 'message': 'no'}", SCENARIO,
+          "rejected although it is valid: io: no"),
+    Fault("if op == 'state': reply = {'error': 'closed', 'message': ''}", SCENARIO, "or declares state as unsupported"),
+    Fault("if op == 'no_such_operation': reply = {'error': 'io', 'message': ''}", UNKNOWN, "unsupported"),
+    Fault("if op == 'stop': sys.exit(1)", STOP, "exit status 0"),
+    Fault("if op == 'stop': print('bye')", STOP, "write logs to standard error"),
+    Fault("if op == 'stop': reply = {'unsupported': True}", STOP, "to stop: end, with"),
+    Fault("if op == 'append': reply = {'ok': None}; Path(self.index.path).write_bytes(bytes(80))", FILE,
+          "all are zero"),
+)
+NO_GOOD = """def reply_to(self, op, request):
+    reply = super().reply_to(op, request)
+    return {"error": "no_good"} if "error" in reply else reply"""
+FAULTS_OF_LOGS = (
+    Fault("def do_list_offsets(self, targets): return [[int(float(1 << 53)), 0, 0]]",
+          "log: keeps integers of 64 bits", "uses doubles"),
+    Fault("def do_open_log(self, path, **rest): super().do_open_log(path + '-0', **rest)",
+          "log: writes its batches to the files in the given directory", "contains nothing"),
+    Fault("def do_state(self): return {**super().do_state(), 'end_offset': 1.0}",
+          "log: opens, appends, looks up and closes", "Expected `int`, got `float`"),
+    Fault("def do_append(self, **_): raise OutOfRangeError('no')",
+          "log: opens, appends, looks up and closes", "was rejected although it is valid"),
+    Fault("def do_retention(self): return True",
+          "log: answers every request, or declares it unsupported", "Expected `int`, got `bool`"),
+    Fault(NO_GOOD, "log: continues after an error", f"{KIND} 'no_good'"),
+    Fault("def reply_to(self, op, request):\n    getattr(self, f'do_{op}')\n    return super().reply_to(op, request)",
+          "log: declares an operation that it does not know as unsupported", "exit status 1"),
+)
+# fmt: on
+SPOILT = (
+    ("list_offsets", "do_list_offsets", "[[1000.0, 0, 0]]", "Expected `int`, got `float`"),
+    ("apply_retention", "do_retention", "True", "Expected `int`, got `bool`"),
+    ("read_log", "do_read", "'###'", "ok of the reply to read"),
+    ("roll_log", "do_state", "{'start_offset': 0}", "missing required field `end_offset`"),
+    ("roll_log", "do_state", "{'start_offset': 0, 'end_offset': 0, 'size': 1}", "unknown field `size`"),
+    ("roll_log", "do_roll", "1", "Expected `null`"),
+)
+
+
+def some(faults):
+    """Return the faults as parameters; one in three runs without ``--thorough``."""
+    return [fault if number % 3 == 0 else thorough_param(fault) for number, fault in enumerate(faults)]
+
+
+def smoked(fault, words):
+    report = smoke(spec(words), deadline=1.0)
+    assert report.exit_code == 1
+    failed = {check.name: check for check in report.checks if check.verdict == "failed"}
+    assert fault.check in failed, "\n".join(report.lines())
+    found = failed[fault.check]
+    assert fault.sent in found.sent
+    assert fault.came in found.came
+    assert fault.hint in found.hint + found.came
+    return [*failed]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fault", some(FAULTS), ids=lambda fault: fault.program[:24])
+def test_a_broken_adapter_is_caught_with_the_request_that_broke_it(fault):
+    named = fault.program.startswith("bad/")
+    failed = smoked(fault, command(fault.program) if named else variant(fault.program))
+    assert failed[0] == fault.check or not named or fault.program == "bad/stays"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fault", some(FAULTS_OF_LOGS), ids=lambda fault: fault.program.partition("(")[0])
+def test_a_broken_log_fails_where_it_is_broken(fault):
+    smoked(fault, written(f"class Bad(Adapter):\n  {fault.program}\nBad('4.4.0').run()"))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fault", [f for f in FAULTS if f.steps is not None], ids=lambda fault: fault.program)
+def test_misbehaviour_is_the_outcome_of_the_operation_that_caused_it(tmp_path, fault):
+    opening = Operation("open", ("offset", "0.index", 0, 80, True))
+    index = ProcessIndex(command(fault.program), "4.4.0", deadline=1.0)
+    index.begin(tmp_path)
+    *earlier, last = [index.perform(operation) for operation in (opening, *fault.steps)]
+    assert all(each.outcome.error is None for each in earlier)
+    assert (last.outcome.error, last.state) == (FAILURE, None)
+    assert fault.came.replace(", ", ",") in last.outcome.text
+    request = fault.steps[-1].name if fault.steps else "open"
+    assert any(f'"op":"{name}"' in last.outcome.text for name in (request, "state"))
+    # Until the example is over, everything fails alike; the next one has a new process.
+    assert index.perform(Operation("append", (8, 120))) == last
+    index.end()
+    assert index.perform(opening).outcome == last.outcome
+    assert not index._holder
+    index.close()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("name", "method", "value", "said"), SPOILT, ids=[row[2][:20] for row in SPOILT])
+def test_a_reply_of_another_type_is_a_failure(name, method, value, said, tmp_path):
+    log = ProcessLog(
+        written(f"class Bad(Adapter):\n  def {method}(self, *_, **__): return {value}\nBad('4.4.0').run()"), "4.4.0"
+    )
+    log.begin(tmp_path)
+    seen = log.perform(Operation("open_log", ({"segment.bytes": 300}, 0, 0, True, 10_000)))
+    if seen.outcome.error is None:
+        seen = log.perform(next(each for each in TRIED_ON_LOGS.operations if each.name == name))
+    assert seen.outcome.error == FAILURE
+    assert said in seen.outcome.text
+    log.close()
 
 
 def carried_out(implementation, directory, **options):

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
+from line_programs import ADAPTERS, PROTOCOL, Validator, command, spec, valid, variant, written
 
 from conformance.errors import ToolError
 from conformance.implementations.process import ProcessIndex, StartError, line_process
@@ -41,24 +42,7 @@ from conformance.operations.outcomes import FAILURE
 from conformance.operations.trace import Trace
 from conformance.operations.trace_document import schema_text
 
-ADAPTERS = Path(__file__).parents[1] / "adapters"
-PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
 TRACE = json.loads((files("conformance") / "schemas" / "trace.json").read_text())
-
-# JSON Schema takes 7.0 for an integer; the protocol does not.
-_STRICT = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=_STRICT)
-
-
-def valid(definition: str, document: object) -> bool:
-    schema = {"$ref": f"#/$defs/{definition}", "$defs": PROTOCOL["$defs"]}
-    return Validator(schema).is_valid(document)
-
-
-def command(name: str) -> list[str]:
-    """Return the command that starts an adapter: a program, or ``PROGRAM/NAME``."""
-    program, *names = name.split("/")
-    return [sys.executable, str(ADAPTERS / f"{program}.py"), *names]
 
 
 @pytest.fixture
@@ -210,36 +194,6 @@ def test_much_output_on_stderr_does_not_block_and_its_end_is_retained(start):
 
 # -- programs that do not ----------------------------------------------------------------------------------------
 
-MISBEHAVIOUR = [
-    # adapter, the steps up to the failing one, the message
-    ("bad/garbage", [("append", 7, 120), ("lookup", 7)], '{"op":"lookup","target":7}'),
-    ("bad/chatty", [("append", 7, 120)], "more than one line"),
-    ("bad/hangs", [("append", 7, 120), ("lookup", 7)], "no reply within 1 s"),
-    ("bad/late", [], "no reply within 1 s"),
-    ("bad/dies", [], "exit status 3"),
-    ("bad/segfaults", [("append", 7, 120), ("truncate_to", 3)], "killed by SIGSEGV"),
-    ("bad/dies_on_close", [("append", 7, 120), ("close",)], "could not close"),
-    ("bad/floats", [("append", 7, 120), ("lookup", 7)], "[7.0,120.0]"),
-    ("bad/unknown_kind", [("append", 7, 120), ("append", 7, 120)], "unknown error kind 'IllegalArgumentException'"),
-]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("adapter", "steps", "text"), MISBEHAVIOUR, ids=[row[0] for row in MISBEHAVIOUR])
-def test_misbehaviour_is_the_outcome_of_the_operation_that_caused_it(start, adapter, steps, text):
-    index = start(adapter, deadline=1.0)
-    observations = [open_offset(index)]
-    observations += [perform(index, name, *arguments) for name, *arguments in steps]
-    assert [observation.outcome.error for observation in observations[:-1] if steps] == [None] * len(steps)
-    assert text in failure_of(observations[-1])
-    request = steps[-1][0] if steps else "open"
-    assert f'"op":"{request}"' in observations[-1].outcome.text or '"op":"state"' in observations[-1].outcome.text
-    # Until the example is over, everything fails alike; the next one has a new process.
-    assert perform(index, "append", 8, 120) == observations[-1]
-    index.end()
-    assert open_offset(index).outcome == observations[-1].outcome
-    assert not index._holder
-
 
 def test_after_a_failure_the_next_example_has_a_new_process(start, tmp_path):
     index = start("bad/segfaults")
@@ -292,41 +246,20 @@ def test_a_failure_between_examples_is_retained_without_harm(start, tmp_path):
     assert open_offset(index).outcome == Outcome()
 
 
-def test_an_error_from_the_state_of_an_open_index_is_a_failure(tmp_path):
-    script = tmp_path / "closed.py"
-    script.write_text(
-        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
-        "from line_index import Adapter\n"
-        "class Bad(Adapter):\n"
-        "    def reply_to(self, request):\n"
-        "        closed = {'error': 'closed', 'message': ''}\n"
-        "        return closed if request['op'] == 'state' else super().reply_to(request)\n"
-        "Bad().run()\n"
-    )
-    directory = tmp_path / "files"
-    directory.mkdir()
-    index = ProcessIndex([sys.executable, str(script)], "4.4.0")
+def begun(words: list[str], directory: Path) -> ProcessIndex:
+    index = ProcessIndex(words, "4.4.0")
     index.begin(directory)
+    return index
+
+
+def test_an_error_from_the_state_of_an_open_index_is_a_failure(tmp_path):
+    index = begun(variant("if op == 'state': reply = {'error': 'closed', 'message': ''}"), tmp_path)
     assert "an open index returns its state" in failure_of(open_offset(index))
 
 
 def test_a_state_of_another_shape_is_a_failure(tmp_path):
-    index = variant("'last': []", tmp_path)
+    index = begun(variant("if op == 'state': reply['ok']['last'] = []"), tmp_path)
     assert "ok of the reply to state: Expected `array` of length >= 1 - at `$.last`" in failure_of(open_offset(index))
-
-
-def variant(state: str, directory: Path) -> ProcessIndex:
-    """Make an adapter with a part of its state overridden."""
-    code = (
-        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
-        "from line_index import Adapter\n"
-        "class Bad(Adapter):\n"
-        f"    def state(self): return super().state() | {{{state}}}\n"
-        "Bad().run()\n"
-    )
-    index = ProcessIndex([sys.executable, "-c", code], "4.4.0")
-    index.begin(directory)
-    return index
 
 
 @pytest.mark.parametrize(
@@ -657,7 +590,7 @@ def test_a_broker_cannot_be_driven_as_an_index():
 
 
 def test_an_exec_spec_starts_the_program():
-    text = f"exec:{shlex.join(command('line_index'))} --release {{release}}"
+    text = f"{spec(command('line_index'))} --release {{release}}"
     index = implementation_factory(text, deadline=5)("3.9.2", None)
     assert index.name == f"{text} 3.9.2"
     assert index.about.kinds == KINDS
@@ -747,17 +680,7 @@ def test_the_schema_and_the_code_accept_the_same_errors_of_a_state(reply, kind):
 
 def test_a_reason_is_complete_and_its_subject_is_truncated(tmp_path):
     """The beginning of a reply of a megabyte is quoted; its fault and the request are given in full."""
-    code = (
-        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
-        "from line_index import Adapter\n"
-        "class Bad(Adapter):\n"
-        "    def reply_to(self, request):\n"
-        "        long = {'error': 'x' * 1_000_000, 'message': ''}\n"
-        "        return long if request['op'] == 'lookup' else super().reply_to(request)\n"
-        "Bad().run()\n"
-    )
-    index = ProcessIndex([sys.executable, "-c", code], "4.4.0")
-    index.begin(tmp_path)
+    index = begun(variant("if op == 'lookup': reply = {'error': 'x' * 1_000_000, 'message': ''}"), tmp_path)
     open_offset(index)
     text = failure_of(perform(index, "lookup", 7))
     assert len(text) < 2000
@@ -812,14 +735,13 @@ def test_the_schema_of_traces_has_every_operation_on_an_index():
 def test_requests_match_the_schema(tmp_path):
     log = tmp_path / "requests"
     code = (
-        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
-        f"from line_index import Adapter; log = open({str(log)!r}, 'a')\n"
+        f"log = open({str(log)!r}, 'a')\n"
         "class Logging(Adapter):\n"
         "    def parse(self, line):\n"
         "        log.write(line); log.flush(); return super().parse(line)\n"
         "Logging().run()\n"
     )
-    index = ProcessIndex([sys.executable, "-c", code], "4.4.0")
+    index = ProcessIndex(written(code, "line_index"), "4.4.0")
     hold(index, tmp_path / "scratch", 15, phases=(Phase.generate,))
     index.close()
     requests = [json.loads(line) for line in log.read_text().splitlines()]
