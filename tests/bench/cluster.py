@@ -16,13 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from conformance.scratch import scratch_directory
 from kidx.spark import fleet, session
 from tests.bench.fleet import make, peak
+from tests.bench.frame import Rows, bench, machine
 from tests.bench.segments import FIRST_TIMESTAMP, write_segment
-from tests.bench.table_report import machine, print_table, write_page
 from tests.support.standalone import Standalone, environment
 
 ROOT = Path(__file__).parents[2]
@@ -71,53 +69,44 @@ def ask(what: str, master: str, root: Path) -> list[list[str]]:
     return json.loads(answer.splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def do(what: str, master: str, root: Path) -> None:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"driver__host": "127.0.0.1", "driver__memory": "460m", "executorEnv__PYTHONPATH": str(ROOT)}
-    spark = session(master, **{f"spark__{name}": value for name, value in settings.items()})
-    print(json.dumps((on_fleet if what == "fleet" else on_segment)(spark, root)))  # noqa: T201
-    spark.stop()
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--segments", type=int, default=10_000)
-    parser.add_argument("--kilobytes", type=int, default=64, help="size of each segment's log")
-    parser.add_argument("--megabytes", type=int, default=1024, help="size of the large segment")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
-    for name in ("do", "master", "root"):
-        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+def do(given: argparse.Namespace) -> bool:
+    """With ``--do``, print the rows that :func:`ask` reads."""
     if given.do:
-        do(given.do, given.master, Path(given.root))
-        return
-    console, rows = Console(width=160), list[list[str]]()
-    where = (
-        f"{given.segments:,} segments of {given.kilobytes} KiB; one of {given.megabytes:,} MiB; {machine('pyspark')}."
-    )
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        settings = {"driver__host": "127.0.0.1", "driver__memory": "460m", "executorEnv__PYTHONPATH": str(ROOT)}
+        spark = session(given.master, **{f"spark__{name}": value for name, value in settings.items()})
+        print(json.dumps((on_fleet if given.do == "fleet" else on_segment)(spark, Path(given.root))))  # noqa: T201
+        spark.stop()
+    return bool(given.do)
 
-    def measure(what: str, master: str, name: str) -> None:
+
+def rows(given: argparse.Namespace) -> Rows:
+    """Yield rows of the local master and of clusters."""
+    yield f"{given.segments:,} segments of {given.kilobytes} KiB; one of {given.megabytes:,} MiB; {machine('pyspark')}."
+
+    def measured(what: str, master: str, name: str) -> Rows:
         for row in ask(what, master, root):
-            rows.append([row[0], name, *row[2:]])
-            console.print(*rows[-1], sep="; ")
+            yield [row[0], name, *row[2:]]
 
     with scratch_directory() as root:
         make(root, given.segments, given.kilobytes << 10)
         write_segment(root / "large" / "large-0", given.megabytes << 20, records=100, value_size=150)
         for cores in (1, 2):
-            measure("segment", f"local[{cores}]", f"local[{cores}]")
+            yield from measured("segment", f"local[{cores}]", f"local[{cores}]")
         with Standalone(root, environment(root, sys.executable)) as cluster:
             cluster.start_master()
             cluster.start_worker()
-            measure("segment", cluster.url, "one worker")
+            yield from measured("segment", cluster.url, "one worker")
             cluster.start_worker()
-            measure("segment", cluster.url, "two workers")
-            measure("fleet", cluster.url, "two workers")
-    print_table(console, HEADS, rows)
-    if given.markdown is not None:
-        write_page(given.markdown, "A standalone cluster with two workers", f"{INTRODUCTION}\n\n{where}", HEADS, rows)
+            yield from measured("segment", cluster.url, "two workers")
+            yield from measured("fleet", cluster.url, "two workers")
 
 
 if __name__ == "__main__":
-    main()
+    sizes = {
+        "segments": 10_000,
+        "kilobytes": (64, "size of each segment's log"),
+        "megabytes": (1024, "size of the large segment"),
+    }
+    hidden = dict.fromkeys(("do", "master", "root"), (str, argparse.SUPPRESS))
+    bench(__doc__, HEADS, rows, "A standalone cluster with two workers", INTRODUCTION, apart=do, **sizes, **hidden)

@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rich.console import Console
-
 from conformance.events import Diverged
 from conformance.implementations.mutants import MUTANTS
 from conformance.lockstep.divergence import CRASH_ASPECT
@@ -24,11 +22,9 @@ from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import run
 from conformance.scratch import scratch_directory
-from tests.bench.table_report import machine, print_table
+from tests.bench.frame import Rows, bench, machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from conformance.events import Event
     from conformance.implementations.mutants import Mutant
 
@@ -105,38 +101,31 @@ def found_in(mutant: Mutant, profile: str, seed: int) -> Found:
     return Found(any(crashes), not all(crashes))
 
 
-def rows(machines: tuple[str, ...], profile: str, seed: int, only: int | None) -> Iterator[tuple[str, ...]]:
+def rows(given: argparse.Namespace) -> Rows:
     """Yield a row for each pair."""
-    alone: dict[str, Found] = {}
-    pairs = [(crash, name) for each in machines for crash, name in itertools.product(*PAIRS[each])]
-    for crash, name in pairs[:only]:
+    started, alone, lost = time.process_time(), dict[str, Found](), Counter[str]()
+    pairs = [(crash, name) for each in given.machine or PAIRS for crash, name in itertools.product(*PAIRS[each])]
+    words = ("no", "yes")
+    for crash, name in pairs[: given.only]:
         mutant = MUTANTS[name]
         if name not in alone:
-            alone[name] = found_in(mutant, profile, seed)
-        both = found_in(with_crash(mutant, crash), profile, seed)
-        words = ("no", "yes")
+            alone[name] = found_in(mutant, given.profile, given.seed)
+        both = found_in(with_crash(mutant, crash), given.profile, given.seed)
+        lost[words[both.other]] += alone[name].other
         yield mutant.machine, crash.name, name, words[both.crashed], words[alone[name].other], words[both.other]
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--profile", choices=PROFILES, default="dev")
-    parser.add_argument("--machine", action="append", choices=PAIRS)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="Run this many pairs.")
-    options = parser.parse_args()
-    started = time.process_time()
-    table = list(rows(tuple(options.machine or PAIRS), options.profile, options.seed, options.only))
-    heads = ("machine", "crash", "other defect", "crash found", "other found without the crash", "with the crash")
-    console = Console(width=160)
-    print_table(console, heads, table)
-    lost = Counter(row[4:] for row in table)
-    console.print(
-        f"profile {options.profile}, {machine()}: {lost['yes', 'yes']} of {lost['yes', 'yes'] + lost['yes', 'no']} are"
-        f" found in spite of the crash · {time.process_time() - started:.0f} s of processor time"
+    yield (
+        f"profile {given.profile}, {machine()}: {lost['yes']} of {lost.total()} are found in spite of the crash"
+        f" · {time.process_time() - started:.0f} s of processor time"
     )
 
 
 if __name__ == "__main__":
-    main()
+    bench(
+        __doc__,
+        ("machine", "crash", "other defect", "crash found", "other found without the crash", "with the crash"),
+        rows,
+        profile="dev",
+        machine=[*PAIRS],
+        seed=0,
+        only=(int, "Run this many pairs."),
+    )

@@ -20,15 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from conformance.scratch import scratch_directory
 from kidx.spark import fleet
 from kidx.spark.fleet.run import VERDICT_BYTES
 from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import verify_paths
+from tests.bench.frame import Rows, bench, machine, processor_seconds
 from tests.bench.segments import template, write_segment
-from tests.bench.table_report import machine, print_table, processor_seconds, write_page
 
 SEGMENTS_A_PARTITION = 100
 WARM = 1000
@@ -92,11 +90,13 @@ def on_spark(spark: Any, root: Path, name: str) -> tuple[Any, float, float, str]
     return *told, f"{len(jobs)}, {len(stages)}, {tasks}"
 
 
-def plain(data: Path) -> None:
-    """Print in a child process the values that :func:`plain_verifier` reads."""
-    importlib.import_module("kidx.scan.batch_kernels")
-    found, *seconds = timed(lambda: verify_paths([data], processes=len(os.sched_getaffinity(0))))
-    print(json.dumps([len(found.files), [str(finding) for finding in found.findings], *seconds]))  # noqa: T201
+def plain(given: argparse.Namespace) -> bool:
+    """With ``--plain``, print the values that :func:`plain_verifier` reads."""
+    if given.plain is not None:
+        importlib.import_module("kidx.scan.batch_kernels")
+        found, *seconds = timed(lambda: verify_paths([given.plain], processes=len(os.sched_getaffinity(0))))
+        print(json.dumps([len(found.files), [str(finding) for finding in found.findings], *seconds]))  # noqa: T201
+    return given.plain is not None
 
 
 def plain_verifier(data: Path) -> Any:
@@ -127,38 +127,26 @@ def measure(spark: Any, root: Path, segments: int) -> list[str]:
     ]
 
 
-def main() -> None:
-    """Print each row as soon as it is measured, and the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--segments", type=int, action="append")
-    parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
-    parser.add_argument("--kilobytes", type=int, default=1024, help="size of each segment's log")
-    arguments = parser.parse_args()
-    if arguments.plain is not None:
-        plain(arguments.plain)
-        return
-    cores = len(os.sched_getaffinity(0))
-    console = Console(width=200)
-    where = f"Segments of {arguments.kilobytes:,} KiB; {machine('pyspark', 'pyarrow')}."
-    console.print(INTRODUCTION, where, sep="\n\n", highlight=False)
-    numbers = arguments.segments or [1000, 4000, 10_000, 20_000]
+def rows(given: argparse.Namespace) -> Rows:
+    """Yield a row for each number of segments."""
+    yield f"Segments of {given.kilobytes:,} KiB; {machine('pyspark', 'pyarrow')}."
+    numbers = given.segments or [1000, 4000, 10_000, 20_000]
     with scratch_directory() as scratch:
         for segments in dict.fromkeys((WARM, *numbers)):
-            make(scratch / str(segments), segments, arguments.kilobytes << 10)
+            make(scratch / str(segments), segments, given.kilobytes << 10)
+        cores = len(os.sched_getaffinity(0))
         spark, *start = timed(lambda: start_session(f"local[{cores},4]", local_settings=FEW_ROWS))
         _, *warm, _ = on_spark(spark, scratch / str(WARM), "warm")
-        where += f" Start of Spark: {start[0]:.1f} s ({start[1]:.1f} s); first run, with {WARM:,} segments:"
-        where += f" {warm[0]:.1f} s ({warm[1]:.1f} s)."
-        rows = []
+        yield (
+            f"Start of Spark: {start[0]:.1f} s ({start[1]:.1f} s); first run, with {WARM:,} segments:"
+            f" {warm[0]:.1f} s ({warm[1]:.1f} s)."
+        )
         for segments in numbers:
-            rows.append(measure(spark, scratch / str(segments), segments))
-            console.print(*rows[-1], sep="; ")
+            yield measure(spark, scratch / str(segments), segments)
         spark.stop()
-    print_table(console, HEADS, rows)
-    if arguments.markdown is not None:
-        write_page(arguments.markdown, "Verification of a fleet on Spark", f"{INTRODUCTION}\n\n{where}", HEADS, rows)
 
 
 if __name__ == "__main__":
-    main()
+    sizes = {"segments": [int], "kilobytes": (1024, "size of each segment's log")}
+    hidden = (Path, argparse.SUPPRESS)
+    bench(__doc__, HEADS, rows, "Verification of a fleet on Spark", INTRODUCTION, apart=plain, plain=hidden, **sizes)

@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-
 from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.kafka.releases import RELEASES, newest
 from conformance.machines import MACHINES
@@ -26,7 +24,7 @@ from conformance.studies.fuzz.executor import CaseExecutor
 from conformance.studies.fuzz.mutations import mutated
 from conformance.studies.fuzz.probes import MACHINE_OF
 from conformance.studies.fuzz.seed_files import SEEDS
-from tests.bench.table_report import machine, print_table
+from tests.bench.frame import Rows, bench, machine
 
 HEADS = ("format", "releases", "one by one", "in one call", "times", "of a processor", "in one call", "times")
 Examine = Callable[[list[bytes]], object]
@@ -86,24 +84,16 @@ def row(format_name: str, releases: list[str], rounds: int, scratch: Path) -> li
     return [format_name, str(len(releases)), *figures]
 
 
-def main() -> None:
-    """Print a row for each format and number of releases."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--format", action="append", choices=list(SEEDS), help="All four by default.")
-    parser.add_argument("--one-release", action="store_true", help="Omit the measurement with all locked releases.")
-    options = parser.parse_args()
+def rows(given: argparse.Namespace) -> Rows:
+    """Yield a row for each format and number of releases; each may take minutes."""
     enable_c2_compiler()  # as conformance fuzz does where it has a minute
-    console = Console()
-    console.print(machine("numba", "jpype1"), highlight=False)
-    rows = []
-    for releases in ([newest()], *([] if options.one_release else [list(RELEASES)])):
-        for name in options.format or SEEDS:
+    yield machine("numba", "jpype1")
+    for releases in ([newest()], *([] if given.one_release else [list(RELEASES)])):
+        for name in given.format or SEEDS:
             with scratch_directory() as scratch:
-                rows.append(row(name, releases, options.rounds, scratch))
-            console.print(" · ".join(rows[-1]), highlight=False)  # the others may take minutes
-    print_table(console, HEADS, rows)
+                yield row(name, releases, given.rounds, scratch)
 
 
 if __name__ == "__main__":
-    main()
+    once = (False, "Omit the measurement with all locked releases.")
+    bench(__doc__, HEADS, rows, rounds=8, format=([*SEEDS], "All four by default."), one_release=once)

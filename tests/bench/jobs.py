@@ -19,6 +19,7 @@ from typing import NamedTuple
 from conformance import cli
 from conformance.implementations.jvm import virtual_machine
 from conformance.kafka.releases import RELEASES
+from tests.bench.frame import Rows, bench
 
 INDEXES = ("--machine", "offset", "--machine", "time", "--machine", "transaction")
 BOTH, G1 = ("-XX:TieredStopAtLevel=4",), ("-XX:-UseSerialGC", "-XX:+UseG1GC")
@@ -75,48 +76,39 @@ def kind(thread: str) -> str:
     return "compilers" if "Compiler" in thread else "Kafka" if thread.startswith("conformance-hel") else "other"
 
 
-def row(run: Run, used: dict[str, float]) -> str:
-    words = " ".join(word for word in run.words if word != "--machine")
-    options = " ".join(run.options) or "unchanged"
-    seconds = [used.get(name, 0.0) for name in ("all", "main", "Kafka", "compilers", "helpers")]
+def row(run: Run, used: dict[str, float]) -> list[str]:
+    words = " ".join(word for word in run.words if word != "--machine").removeprefix("--kafka ")
+    seconds = [f"{used.get(name, 0.0):.1f}" for name in ("all", "main", "Kafka", "compilers", "helpers")]
     busy = f"{(used['all'] - used.get('helpers', 0.0)) / used['main']:.2f}"
-    figures = " | ".join(f"{each:.1f}" for each in seconds)
-    return f"| {words.removeprefix('--kafka ')} | {run.examples} | {run.jobs} | {options} | {figures} | {busy} |"
+    return [words, str(run.examples), str(run.jobs), " ".join(run.options) or "unchanged", *seconds, busy]
 
 
-PAGE = """\
-# Jobs
-
-Seconds of processor time of a run, by thread, on a machine with {cores} cores. `python3 bootstrap.py python -m
-tests.bench.jobs --markdown reports/jobs.md` writes this page. *all* covers {releases} releases. *unchanged* is Java
-as in every run: the first compiler only, and the serial collector. *all ÷ main* is the largest possible gain from
+HEADS = (
+    "run", "examples", "jobs", "Java", "all", "main thread", "Kafka", "compilers", "helping processes", "all ÷ main",
+)  # fmt: skip
+INTRODUCTION = f"""\
+Seconds of processor time of a run, by thread, on a machine with {os.cpu_count()} cores. `python3 bootstrap.py python -m
+tests.bench.jobs --markdown reports/jobs.md` writes this page. *all* covers {len(RELEASES)} releases. *unchanged* is
+Java as in every run: the first compiler only, and the serial collector. *all ÷ main* is the largest possible gain from
 more processors, because the main thread is not divided. [Testing the harness](../docs/testing-the-harness.md#speed)
-explains the numbers.
-
-| run | examples | jobs | Java | all | main thread | Kafka | compilers | helping processes | all ÷ main |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-"""
+explains the numbers."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--markdown", type=Path)
-    parser.add_argument("--examples", type=int, default=100)
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    wanted = runs(given.examples)
+def apart(given: argparse.Namespace) -> bool:
+    """With ``--one``, print the seconds of one run, and end."""
     if given.one is not None:
-        print(json.dumps(measure(wanted[given.one])), flush=True)  # noqa: T201
+        print(json.dumps(measure(runs(given.examples)[given.one])), flush=True)  # noqa: T201
         os._exit(0)
-    table = PAGE.format(cores=os.cpu_count(), releases=len(RELEASES))
-    for number, run in enumerate(wanted):
+    return False
+
+
+def rows(given: argparse.Namespace) -> Rows:
+    """Yield a row for each run, which has its own process."""
+    for number, run in enumerate(runs(given.examples)):
         command = [sys.executable, "-m", "tests.bench.jobs", "--examples", str(given.examples), "--one", str(number)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-        table += row(run, json.loads(done.stdout)) + "\n"
-        print(table.splitlines()[-1], flush=True)  # noqa: T201
-    if given.markdown is not None:
-        given.markdown.write_text(table, "utf-8")
+        yield row(run, json.loads(done.stdout))
 
 
 if __name__ == "__main__":
-    main()
+    bench(__doc__, HEADS, rows, "Jobs", INTRODUCTION, apart=apart, examples=100, one=(int, argparse.SUPPRESS))

@@ -23,7 +23,7 @@ from rich.console import Console
 from conformance.kafka.releases import RELEASES
 from conformance.studies.fuzz.probes import MACHINE_OF
 from kidx.dialect import dialect_of
-from tests.bench.table_report import machine, print_table
+from tests.bench.frame import machine, print_table
 
 _CONFORMANCE = "from conformance.cli import main; main()"
 HEADS = ("format", "releases", "cases", "cases per second and processor", "settled", "findings")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from conformance.report.stream import read_streams
 from kidx.dialect import version_of
+from tests.bench.frame import machine, write_page
 from tests.bench.long_fuzz import commit
-from tests.bench.table_report import machine, write_page
 
 TITLES = {"cache": "Cache of remote index files", "tiered": "Log of two tiers"}
 

@@ -16,15 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.process import JavaProcess
 from conformance.kafka.jar_fetch import fetch, tool_jar
 from conformance.kafka.releases import load_release
 from kidx.records import Codec, SimpleRecord, build_batch
 from kidx.spark import session
-from tests.bench.table_report import machine, print_table, processor_seconds, write_page
+from tests.bench.frame import Rows, bench, machine, processor_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
@@ -39,23 +37,21 @@ HEADS = (
     "codec", "query", "kafka_segments: s", "processor s", "Spark's source: s", "processor s", "of the broker",
     "ratio, wall", "ratio, processor", "without the broker",
 )  # fmt: skip
-INTRODUCTION = """Made by `{command}`.
+INTRODUCTION = f"""Made by `{{command}}`.
 
-{records:,} records with keys of 4 bytes and values of about 100 bytes in {partitions} partitions, {batch} records in a
-batch, of a broker of {release}. The session has the master `{master}` and the settings of `kidx.spark.session()`. No
-query has the option `columns`, and all have `pushDown`. Seconds by the clock, and of processor time of the driver, its
-JVM and all workers, are medians of {times} run(s) in turns, after one that is not counted: it notes the times of the
-records, compiles, and fills caches. *of the broker* is the broker's processor time while the
-other source runs the query. Ratios are Spark's source to `kafka_segments`: above 1, `kafka_segments` is cheaper. The
-ratio of processor time has the broker in it, and the last column does not. Spark 4.3 has no published connector: it
-runs the connector of 4.2.0.
+{{records:,}} records with keys of 4 bytes and values of about 100 bytes in {PARTITIONS} partitions, {BATCH} records in
+a batch, of a broker of {RELEASE}. The session has the master `{{master}}` and the settings of `kidx.spark.session()`.
+No query has the option `columns`, and all have `pushDown`. Seconds by the clock, and of processor time of the driver,
+its JVM and all workers, are medians of {{times}} run(s) in turns, after one that is not counted: it notes the times
+of the records, compiles, and fills caches. *of the broker* is the broker's processor time while the other source runs
+the query. Ratios are Spark's source to `kafka_segments`: above 1, `kafka_segments` is cheaper. The ratio of processor
+time has the broker in it, and the last column does not. Spark 4.3 has no published connector: it runs the connector
+of 4.2.0.
 
 A profile of `count()` of 200,000 records with lz4 says what limits the rows below 1, in seconds of processor time: 1.4
 in the JVM, of which 0.4 are a query without records; 1.35 in Python, of which 1.1 are records that are read one by one.
 Without compiled kernels a record takes 5.7 µs, with kernels 1 µs. A worker loads them, in a second, once it has read
-32 MB of logs, or 200,000 records in all its tasks.
-
-{machine}"""
+32 MB of logs, or 200,000 records in all its tasks."""
 
 
 def batches(records: int, codec: Codec) -> Iterator[bytes]:
@@ -128,17 +124,8 @@ def row(codec: Codec, name: str, ours: tuple[float, ...], theirs: tuple[float, .
     return [codec.name.lower(), name, *(f"{each:.2f}" for each in seconds), *(f"{each:.1f}" for each in ratios)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=2_000_000)
-    parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
-    given = parser.parse_args()
-    command = "python3 bootstrap.py python -m tests.bench.spark " + " ".join(
-        f"--{name} {value}" for name, value in vars(given).items() if value != parser.get_default(name)
-    )
-    console, rows = Console(width=160), []
+def rows(given: argparse.Namespace) -> Rows:
+    """Yield a row for each codec and query."""
     with tempfile.TemporaryDirectory(prefix="kidx-bench-") as place, LocalBroker(RELEASE, base=Path(place)) as broker:
         produce(broker, given.records)
         spark = session(given.master)
@@ -146,7 +133,7 @@ def main() -> None:
         jars = [tool_jar(name) for name in ("connector", "connector-tokens", "commons-pool2")]
         for jar in (*jars, *fetch(clients)):
             spark.sql(f"ADD JAR '{jar}'")
-        begun = machine("pyspark")
+        yield f"{machine('pyspark')}."
         for codec in CODECS:
             topics = ",".join(f"{codec.name.lower()}-{number}" for number in range(PARTITIONS))
             ours = spark.read.format("kafka_segments").options(path=str(broker.log_dir), pushDown=True)
@@ -154,18 +141,10 @@ def main() -> None:
             sources = [each.option("subscribe", topics) for each in (ours, theirs)]
             for name, query in queries(given.records).items():
                 works = [partial(ask, query, each) for each in sources]
-                rows.append(row(codec, name, *measure(works, given.times, broker)))
-                console.print("  ".join(rows[-1]), highlight=False)
+                yield row(codec, name, *measure(works, given.times, broker))
         spark.stop()
-    text = INTRODUCTION.format(
-        command=command, records=given.records, partitions=PARTITIONS, batch=BATCH, release=RELEASE,
-        master=given.master, times=given.times, machine=f"{begun}.",
-    )  # fmt: skip
-    console.print(text, highlight=False)
-    print_table(console, HEADS, rows)
-    if given.markdown is not None:
-        write_page(given.markdown, "kafka_segments compared with Spark's own Kafka source", text, HEADS, rows)
 
 
 if __name__ == "__main__":
-    main()
+    title = "kafka_segments compared with Spark's own Kafka source"
+    bench(__doc__, HEADS, rows, title, INTRODUCTION, records=2_000_000, times=3, master="local[2]")

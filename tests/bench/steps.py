@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
-from rich.console import Console
 
 from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
@@ -31,7 +30,7 @@ from conformance.machines import MACHINES
 from conformance.runs.gc_tuning import infrequent_gc
 from conformance.runs.profiles import PROFILES
 from conformance.scratch import scratch_directory
-from tests.bench.table_report import machine, print_table, write_page
+from tests.bench.frame import Rows, bench, machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -192,32 +191,22 @@ def measure(name: str, examples: int, rounds: int, scratch: Path) -> dict[str, l
     return in_turns(generating, warm_up, rounds) | in_turns(replaying, 4 * warm_up, turns)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machine", choices=INDEX_MACHINES + FILES_MACHINES, action="append")
-    parser.add_argument("--examples", type=int, default=15)
-    parser.add_argument("--rounds", type=int, default=11, help="number of short runs, of which the median is shown")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
-    arguments = parser.parse_args()
+def rows(given: argparse.Namespace) -> Rows:
+    """Yield the rows of each machine."""
     enable_c2_compiler()  # takes minutes; reports/jobs.md says why a short run omits it
-    console = Console(width=120)
-    where = machine("hypothesis", "jpype1")
-    console.print(where, highlight=False)
-    rows = []
-    for name in arguments.machine or INDEX_MACHINES + FILES_MACHINES:
+    yield f"{machine('hypothesis', 'jpype1')}."
+    for name in given.machine or (*INDEX_MACHINES, *FILES_MACHINES):
         with scratch_directory() as scratch, infrequent_gc():
-            by_label = measure(name, arguments.examples, arguments.rounds, scratch)
+            by_label = measure(name, given.examples, given.rounds, scratch)
         alone = next(iter(by_label.values()))
         for label, rates in by_label.items():
             cells = ["", ""]
             if label.startswith("generating"):
                 cells = [share(rates, alone, what) for what in ("seconds", "processor_seconds")]
-            rows.append((name, label, f"{statistics.median(per(rate, 'seconds') for rate in rates):,.0f}", *cells))
-    print_table(console, HEADS, rows)
-    if arguments.markdown is not None:
-        write_page(arguments.markdown, "Steps per second", f"{INTRODUCTION}\n\n{where}.", HEADS, rows)
+            yield name, label, f"{statistics.median(per(rate, 'seconds') for rate in rates):,.0f}", *cells
 
 
 if __name__ == "__main__":
-    main()
+    machines = [*INDEX_MACHINES, *FILES_MACHINES]
+    turns = (11, "number of short runs, of which the median is shown")
+    bench(__doc__, HEADS, rows, "Steps per second", INTRODUCTION, machine=machines, examples=15, rounds=turns)

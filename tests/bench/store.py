@@ -23,7 +23,7 @@ from kidx.spark.fleet.run import tasks_of
 from kidx.spark.fleet.tables import LISTING, VERDICTS
 from kidx.spark.fleet.work import settle_partition, verify_rows
 from tests.bench.fleet import make
-from tests.bench.table_report import machine, markdown_table, print_table
+from tests.bench.frame import machine, markdown_table, print_table
 
 REQUEST = re.compile(r'"(?P<method>[A-Z]+) (?P<target>\S+) HTTP')
 PER_PARTITION = 20

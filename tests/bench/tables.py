@@ -19,14 +19,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from rich.console import Console
 
 import kidx
 from kidx.spark import session
 from kidx.tables.columns import ROWS, arrow_schema, columns_in
 from kidx.tables.contents import columns_of
+from tests.bench.frame import Rows, bench, machine, processor_seconds
 from tests.bench.segments import FIRST_TIMESTAMP, write_segment
-from tests.bench.table_report import machine, print_table, processor_seconds, write_page
 
 RECORDS, VALUE = 100, 150
 HEADS = ("query", "kafka_segments", "constant batches", "kidx.read, one process", "of the limit")
@@ -99,21 +98,17 @@ def read_all(place: str, columns: list[str] | None) -> int:
     return sum(batch.num_rows for batch in kidx.read(place, columns=columns))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=256)
-    parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
-    arguments = parser.parse_args()
+def measured(given: argparse.Namespace) -> Rows:
+    """Yield a row for each query."""
     tasks = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as place:
         for number in range(tasks):
-            size = (arguments.megabytes << 20) // tasks
+            size = (given.megabytes << 20) // tasks
             write_segment(Path(place) / f"t-{number}", size, records=RECORDS, value_size=VALUE)
         count = read_all(place, ["offset"])
+        yield f"{count:,} records of {VALUE + 8} bytes, {tasks} tasks; {machine('pyspark', 'pyarrow')}."
         spark = session()
         spark.dataSource.register(Constant)
-        rows = []
         for label, columns in COLUMNS.items():
             ours = spark.read.format("kafka_segments").option("maxPartitionBytes", 1 << 40)
             theirs = spark.read.format("constant_batches").options(rows=count, tasks=tasks, columns=columns or "")
@@ -123,16 +118,11 @@ def main() -> None:
             works.append(partial(read_all, place, names))
             if label == "offset":
                 works += [each.count for each in tables]
-            found = medians(works, arguments.times)
-            rows += [told(label, count, found[:3]), *(told("count()", count, found[3:]) for _ in found[3:4])]
+            found = medians(works, given.times)
+            yield told(label, count, found[:3])
+            if found[3:]:
+                yield told("count()", count, found[3:])
         spark.stop()
-    console = Console()
-    where = f"{count:,} records of {VALUE + 8} bytes, {tasks} tasks; {machine('pyspark', 'pyarrow')}."
-    console.print(INTRODUCTION.format(times=arguments.times), where, sep="\n\n", highlight=False)
-    print_table(console, HEADS, rows)
-    if arguments.markdown is not None:
-        text = f"{INTRODUCTION.format(times=arguments.times)}\n\n{where}"
-        write_page(arguments.markdown, "Segments as tables", text, HEADS, rows)
 
 
 def told(label: str, count: int, found: list[tuple[float, ...]]) -> list[str]:
@@ -143,4 +133,4 @@ def told(label: str, count: int, found: list[tuple[float, ...]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    bench(__doc__, HEADS, measured, "Segments as tables", INTRODUCTION, megabytes=256, times=5)

@@ -23,15 +23,14 @@ from typing import Any, NamedTuple
 
 import google_crc32c
 import numpy as np
-from rich.console import Console
 
 from conformance.scratch import scratch_directory
 from kidx import OffsetIndex
 from kidx.java import find_java
 from kidx.scan import BulkLookup, decode_records, read_index
 from kidx.verify import verify_segment
+from tests.bench.frame import Rows, bench, machine
 from tests.bench.segments import template, write_segment
-from tests.bench.table_report import machine, print_table, write_page
 
 DUMP_RELEASE = "4.2.1"
 """The newest release that is fast enough: from 4.3 on, checking a .timeindex reads the log for every entry."""
@@ -166,13 +165,10 @@ class Kafka:
         return run
 
 
-def verify_rows(
-    console: Console, kafka: Kafka, scratch: Path, rounds: int, sizes: dict[str, tuple[Any, ...]]
-) -> list[Row]:
+def verify_rows(kafka: Kafka, scratch: Path, rounds: int, sizes: dict[str, tuple[Any, ...]]) -> list[Row]:
     """Measure the verification of a log and its indexes."""
     rows: list[Row] = []
     for name, (size, records, value_size, reach) in sizes.items():
-        console.print(f"making {size / 1e9:.2f} GB of {name}", highlight=False)
         log = write_segment(scratch / f"{len(rows)}-0", size, records=records, value_size=value_size)
         paths = [log.with_suffix(suffix) for suffix in (".log", ".index", ".timeindex")]
         verify_segment(log)
@@ -185,7 +181,6 @@ def verify_rows(
         for _ in range(3):
             kafka.dump(warm)
             kafka.recover(warm, scratch / "recovered")
-        console.print(f"measuring {name}", highlight=False)
         dumped = busy(partial(kafka.dump, log), rounds)
         recovered = busy(partial(kafka.recover, log, scratch / "recovered"), rounds)
         work = f"verify {total / 1e9:.1f} GB of {name}"
@@ -311,34 +306,24 @@ def decode_rows(rounds: int) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="a tenth of the data")
-    parser.add_argument("--rounds", type=int, default=5, help="number of runs, of which the median is shown")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
-    arguments = parser.parse_args()
-    console = Console(width=170)
-    where = f"{machine('numpy', 'numba', 'google-crc32c')}; medians of {arguments.rounds} runs, processor time"
-    console.print(where, highlight=False)
-    share = 10 if arguments.small else 1
+def compared(given: argparse.Namespace) -> Rows:
+    """Yield the rows of all comparisons."""
+    yield f"{machine('numpy', 'numba', 'google-crc32c')}; medians of {given.rounds} runs, processor time."
+    share = 10 if given.small else 1
     sizes = {
         "16 KB batches": (1_000_000_000 // share, 16, 996, 10),
         "one-record batches": (300_000_000 // share, 1, 78, 20),
     }
     with scratch_directory() as scratch:
-        alone = [*single_rows(scratch, arguments.rounds), *decode_rows(arguments.rounds)]
+        alone = [*single_rows(scratch, given.rounds), *decode_rows(given.rounds)]
         kafka = Kafka()  # whose compiler and collector use processor time of this process from here on
-        rows = verify_rows(console, kafka, scratch, arguments.rounds, sizes)
-        rows += lookup_rows(kafka, scratch, arguments.rounds)
-    rows += alone
-    cells = [row.cells() for row in rows]
-    print_table(console, HEADS, cells)
-    if arguments.markdown is not None:
-        write_page(arguments.markdown, "Speed", f"{INTRODUCTION}\n\n{where}.", HEADS, cells)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    console.print(f"peak memory of this process, the JVM's heap included: {peak:.0f} MiB", highlight=False)
+        rows = verify_rows(kafka, scratch, given.rounds, sizes)
+        rows += lookup_rows(kafka, scratch, given.rounds)
+    yield from (row.cells() for row in rows + alone)
 
 
 if __name__ == "__main__":
-    main()
+    small, turns = (False, "a tenth of the data"), (5, "number of runs, of which the median is shown")
+    bench(__doc__, HEADS, compared, "Speed", INTRODUCTION, small=small, rounds=turns)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak memory of this process, the JVM's heap included: {peak:.0f} MiB")  # noqa: T201
