@@ -9,6 +9,7 @@ import pytest
 from kafka_findings import ADDED, ROOT, findings, locked
 
 from conformance.clauses import load_clauses
+from conformance.operations.trace_file import load_traces
 from conformance.runs.replay import find_trace
 from conformance.subjects import load_subject
 from tests.meta.findings import pages, ticket
@@ -40,12 +41,12 @@ def test_a_page_about_another_implementation_is_complete(page):
         assert re.search(r"^- \*\*Expected\*\* \(|^- \*\*Expected:", section, re.MULTILINE), section
         assert re.search(r"^- \*\*Actual:", section, re.MULTILINE), section
     for trace in TRACE.findall(text):
-        assert find_trace(trace, [ROOT / "foreign/traces", ROOT.parent / "conformance/traces"])
+        assert find_trace(trace, [ROOT / "foreign", ROOT.parent / "conformance/traces"])
 
 
 def test_every_trace_of_another_implementation_is_named():
     named = {trace for page in FOREIGN for trace in TRACE.findall(page.read_text("utf-8"))}
-    assert {path.stem for path in (ROOT / "foreign/traces").iterdir()} <= named
+    assert {f"{each.machine}-{each.id}" for each in load_traces(ROOT / "foreign/traces.ndjson")} <= named
 
 
 @pytest.mark.parametrize(
