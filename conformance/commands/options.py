@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -31,36 +32,26 @@ from kidx.printable import printable_lines
 if TYPE_CHECKING:
     from conformance.runs.hangs import HangReport
 
-PANEL_RUN, PANEL_VERDICT, PANEL_BROKER, PANEL_OUTPUT = (
-    "Selection",
-    "Verdict",
-    "Real brokers (-i broker)",
-    "Output",
+run_option, verdict_option, broker_option, output_option = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in ("Selection", "Verdict", "Real brokers (-i broker)", "Output")
 )
-"""Groups of options in help texts."""
+"""Options of the groups in help texts."""
 _REPEATABLE = "Repeatable."
 
 
-def _releases(default: str, panel: str | None = None) -> Any:
-    return typer.Option(
+def _releases(default: str, option: Callable[..., Any] = typer.Option) -> Any:
+    return option(
         "--kafka",
         metavar="RELEASE|all|every",
         help=f"Kafka release from 2.4.0 on. {_REPEATABLE} all: the package's locked releases, see `conformance kafka"
         " list`; every: each published release. A release without a lock is locked on first use.",
         show_default=default,
-        rich_help_panel=panel,
     )
 
 
-def _implementations(text: str, panel: str | None = None) -> Any:
-    return typer.Option(
-        "-i",
-        "--implementation",
-        metavar="IMPL",
-        help=f"{text} {_REPEATABLE}",
-        show_default="jvm",
-        rich_help_panel=panel,
-    )
+def _implementations(text: str, option: Callable[..., Any] = typer.Option) -> Any:
+    return option("-i", "--implementation", metavar="IMPL", help=f"{text} {_REPEATABLE}", show_default="jvm")
 
 
 # Forms of the value of -i, as help.
@@ -72,34 +63,32 @@ _ALL_FORMS = (
     f"{_LOCAL_FORMS}, subject:NAME (see `conformance implementations list`), broker, broker:DIR or wire:HOST:PORT."
 )
 ReleaseOption = Annotated[list[str] | None, _releases(newest())]
-RunReleaseOption = Annotated[list[str] | None, _releases(newest(), PANEL_RUN)]
+RunReleaseOption = Annotated[list[str] | None, _releases(newest(), run_option)]
 TraceReleaseOption = Annotated[list[str] | None, _releases("the trace's release")]
 ImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS)]
-RunImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS, PANEL_RUN)]
+RunImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS, run_option)]
 IndexImplementationOption = Annotated[list[str] | None, _implementations(f"{_LOCAL_FORMS}.")]
 _ON_REQUEST = tuple(name for name in FILE_MACHINES if name not in DEFAULT_MACHINES)
 """Machines that run only if the user names them."""
 MachineOption = Annotated[
     list[str] | None,
-    typer.Option(
+    run_option(
         "--machine",
         metavar="NAME",
         help=f"Machine to run: {', '.join((*FILE_MACHINES, *SERVER_MACHINES))}. {_REPEATABLE}",
         show_default=f"all that can drive the implementation, except {' and '.join(_ON_REQUEST)}",
-        rich_help_panel=PANEL_RUN,
     ),
 ]
 
 
 OperationOption = Annotated[
     list[str] | None,
-    typer.Option(
+    run_option(
         "--operation",
         metavar="NAME",
         help="Execute only this operation, and those that open or release files; without --machine with the machines"
         f" that have it. What is not run makes the verdict incomplete. {_REPEATABLE}",
         show_default="all",
-        rich_help_panel=PANEL_RUN,
     ),
 ]
 
@@ -126,10 +115,9 @@ class BrokerChoice(StrEnum):
 
 BrokerOption = Annotated[
     BrokerChoice,
-    typer.Option(
+    broker_option(
         "--broker",
         help="Where brokers run; auto: in a container if a container engine has the image, else as local processes.",
-        rich_help_panel=PANEL_BROKER,
     ),
 ]
 
@@ -143,44 +131,32 @@ def _seed(text: str) -> SeedRequest:
 
 SeedOption = Annotated[
     Any,
-    typer.Option(
+    run_option(
         "--seed",
         parser=_seed,
         metavar="N|random",
         help="Random seed (N or random); a fixed seed reproduces the run.",
         show_default="0 for the profiles dev and ci, random for nightly",
-        rich_help_panel=PANEL_RUN,
     ),
 ]
 StepTimeoutOption = Annotated[
     float,
-    typer.Option(
+    verdict_option(
         "--step-timeout",
         min=0.1,
         metavar="S",
         help="Seconds for a step of an implementation in this process (jvm, python, mutant). A longer step is a"
         " divergence and ends the run. A program (exec:) has 10 s for each reply; after that it is restarted.",
-        rich_help_panel=PANEL_VERDICT,
     ),
 ]
 ShrinkTimeOption = Annotated[
     float,
-    typer.Option(
-        "--max-shrink-time",
-        min=0,
-        metavar="S",
-        help="Seconds for shrinking the trace of one divergence.",
-        rich_help_panel=PANEL_VERDICT,
-    ),
+    verdict_option("--max-shrink-time", min=0, metavar="S", help="Seconds for shrinking the trace of one divergence."),
 ]
 HangShrinkTimeOption = Annotated[
     float,
-    typer.Option(
-        "--max-shrink-time",
-        min=0,
-        metavar="S",
-        help="Seconds for finding a shorter sequence of steps after a hang.",
-        rich_help_panel=PANEL_VERDICT,
+    verdict_option(
+        "--max-shrink-time", min=0, metavar="S", help="Seconds for finding a shorter sequence of steps after a hang."
     ),
 ]
 EDITION_HELP: Final = (
@@ -189,28 +165,20 @@ EDITION_HELP: Final = (
 )
 AllowIncompleteOption = Annotated[
     bool,
-    typer.Option(
+    verdict_option(
         ALLOW_INCOMPLETE,
         help="Exit with 0 instead of 3 if nothing diverged and nothing failed, but a part was not run (--max-time).",
-        rich_help_panel=PANEL_VERDICT,
     ),
 ]
 MetricsReportOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--report", metavar="DIR", help="Write metrics for `conformance report` here.", rich_help_panel=PANEL_OUTPUT
-    ),
+    Path | None, output_option("--report", metavar="DIR", help="Write metrics for `conformance report` here.")
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of text.", rich_help_panel=PANEL_OUTPUT)
-]
-QuietOption = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Print divergences and the verdict only.", rich_help_panel=PANEL_OUTPUT)
-]
+JsonOption = Annotated[bool, output_option("--json", help="Print one JSON document instead of text.")]
+QuietOption = Annotated[bool, output_option("-q", "--quiet", help="Print divergences and the verdict only.")]
 
 
 def _verbose(text: str) -> Any:
-    return typer.Option("-v", "--verbose", help=text, rich_help_panel=PANEL_OUTPUT)
+    return output_option("-v", "--verbose", help=text)
 
 
 VerboseOption = Annotated[bool, _verbose("Also print the clauses that no step exercised.")]

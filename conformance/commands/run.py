@@ -15,10 +15,6 @@ from conformance.clauses.editions import load_edition
 from conformance.commands.external_broker import attachment_of
 from conformance.commands.options import (
     EDITION_HELP,
-    PANEL_BROKER,
-    PANEL_OUTPUT,
-    PANEL_RUN,
-    PANEL_VERDICT,
     PROFILE_HELP,
     AllowIncompleteOption,
     BrokerChoice,
@@ -34,11 +30,15 @@ from conformance.commands.options import (
     ShrinkTimeOption,
     StepTimeoutOption,
     VerboseOption,
+    broker_option,
     echo,
+    output_option,
     plain_console,
     resolve_machines,
     resolve_operations,
     resolve_releases,
+    run_option,
+    verdict_option,
 )
 from conformance.commands.wire_options import (
     CommandConfigOption,
@@ -84,148 +84,100 @@ def run_command(
     implementation: RunImplementationOption = None,
     machine: MachineOption = None,
     operation: OperationOption = None,
-    profile: Annotated[ProfileName, typer.Option(help=PROFILE_HELP, rich_help_panel=PANEL_RUN)] = _DEV,
+    profile: Annotated[ProfileName, run_option(help=PROFILE_HELP)] = _DEV,
     seed: SeedOption = None,
     max_examples: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Examples for each machine.", show_default="the profile's number", rich_help_panel=PANEL_RUN
-        ),
+        int | None, run_option(min=1, help="Examples for each machine.", show_default="the profile's number")
     ] = None,
     max_time: Annotated[
         float | None,
-        typer.Option(
+        run_option(
             min=0.1,
             metavar="S",
             help="Seconds for regression traces and examples; shrinking divergences takes more.",
             show_default="no limit",
-            rich_help_panel=PANEL_RUN,
         ),
     ] = None,
     shrink_time: ShrinkTimeOption = SHRINK_SECONDS,
     no_shrink: Annotated[
         bool,
-        typer.Option(
+        verdict_option(
             "--no-shrink",
             help="For a gate: find all divergences, and keep their traces as they were found;"
             " `conformance replay TRACE --shrink` shrinks one later.",
-            rich_help_panel=PANEL_VERDICT,
         ),
     ] = False,
     step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     jobs: Annotated[
         int | None,
-        typer.Option(
+        run_option(
             "-j",
             "--jobs",
             min=1,
             metavar="N",
             help="Worker processes that share the examples.",
             show_default="all CPUs",
-            rich_help_panel=PANEL_RUN,
         ),
     ] = None,
     stop_at_first: Annotated[
-        bool,
-        typer.Option(
-            "-x",
-            "--fail-fast",
-            help="Stop testing an implementation at its first divergence.",
-            rich_help_panel=PANEL_VERDICT,
-        ),
+        bool, verdict_option("-x", "--fail-fast", help="Stop testing an implementation at its first divergence.")
     ] = False,
     level: Annotated[
         Level,
-        typer.Option(
+        verdict_option(
             help="Clauses that count: must for guarantees to users, api also for guarantees to callers of Kafka's"
-            " classes, observed for all of Kafka's behaviour. `conformance clauses --level` lists them.",
-            rich_help_panel=PANEL_VERDICT,
+            " classes, observed for all of Kafka's behaviour. `conformance clauses --level` lists them."
         ),
     ] = _OBSERVED,
     edition: Annotated[
         str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help=f"{EDITION_HELP}, and say what is newer.",
-            show_default="all clauses",
-            rich_help_panel=PANEL_VERDICT,
-        ),
+        verdict_option(metavar="NAME|FILE", help=f"{EDITION_HELP}, and say what is newer.", show_default="all clauses"),
     ] = "",
     kill_cycles: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Only kill and restart the broker, N times.",
-            rich_help_panel=PANEL_BROKER,
-        ),
+        int, broker_option(min=0, metavar="N", help="Only kill and restart the broker, N times.")
     ] = 0,
     require: Annotated[
         str,
-        typer.Option(
-            metavar="TIER,...",
-            help=f"Fail if one of these does not run: {', '.join(_TIERS)}.",
-            show_default=False,
-            rich_help_panel=PANEL_RUN,
+        run_option(
+            metavar="TIER,...", help=f"Fail if one of these does not run: {', '.join(_TIERS)}.", show_default=False
         ),
     ] = "",
     broker: BrokerOption = BrokerChoice.auto,
     bootstrap: Annotated[
-        str,
-        typer.Option(
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            help="Check a running broker, read-only.",
-            rich_help_panel=PANEL_BROKER,
-        ),
+        str, broker_option("--bootstrap-server", metavar="HOST:PORT", help="Check a running broker, read-only.")
     ] = "",
-    log_dir: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Log directory of the running broker.", rich_help_panel=PANEL_BROKER),
-    ] = None,
+    log_dir: Annotated[Path | None, broker_option(metavar="DIR", help="Log directory of the running broker.")] = None,
     command_config: CommandConfigOption = None,
     start_command: StartCommandOption = "",
     without: SkipFeatureOption = None,
     topic_config: TopicConfigOption = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write events and traces here.", rich_help_panel=PANEL_OUTPUT)
-    ] = None,
+    report: Annotated[Path | None, output_option(metavar="DIR", help="Write events and traces here.")] = None,
     engine: Annotated[
-        Engine,
-        typer.Option(
-            help="Run on this machine, or run each release × machine × seed as a Spark task.", rich_help_panel=PANEL_RUN
-        ),
+        Engine, run_option(help="Run on this machine, or run each release × machine × seed as a Spark task.")
     ] = _LOCAL,
     seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="With spark: number of seeds, from --seed or 0 on.", rich_help_panel=PANEL_RUN
-        ),
+        int | None, run_option(min=1, metavar="N", help="With spark: number of seeds, from --seed or 0 on.")
     ] = None,
     expectations: Annotated[
         Path | None,
-        typer.Option(
+        verdict_option(
             metavar="DIR",
             help="Known divergences, each with a reason and a link.",
             show_default="the packaged ones, for third-party implementations",
-            rich_help_panel=PANEL_VERDICT,
         ),
     ] = None,
     suggest_expectations: Annotated[
         bool,
-        typer.Option(
-            "--suggest-expectations",
-            help="Print the necessary changes to the expectations, as a diff for `git apply`.",
-            rich_help_panel=PANEL_VERDICT,
+        verdict_option(
+            "--suggest-expectations", help="Print the necessary changes to the expectations, as a diff for `git apply`."
         ),
     ] = False,
     demand_coverage: Annotated[
         bool,
-        typer.Option(
+        verdict_option(
             "--demand-coverage",
             help="For this project's own CI: exit with 2, after the verdict, if the examples miss a row of the"
             " harness's own coverage tables.",
-            rich_help_panel=PANEL_VERDICT,
         ),
     ] = False,
     as_json: JsonOption = False,
