@@ -7,6 +7,8 @@ import json
 import shutil
 import struct
 
+import pytest
+
 from kidx.log import LogConfig, UnifiedLog
 from kidx.records import build_batch
 from kidx.startup import predict
@@ -70,6 +72,26 @@ def stop_cleanly(filled, target, ends):
     (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
     write_offsets(target / "recovery-point-offset-checkpoint", ends)
     return target
+
+
+def partitions(count):
+    """Return a fixture with the directory of some partitions, which no test changes."""
+
+    @pytest.fixture(scope="module")
+    def filled(tmp_path_factory):
+        return fill_partitions(tmp_path_factory.mktemp("filled"), count)
+
+    return filled
+
+
+def stopped_broker(count):
+    """Return the fixtures ``filled`` and ``data``, a log directory of a KRaft broker after a clean stop."""
+
+    @pytest.fixture
+    def data(filled, tmp_path):
+        return stop_cleanly(filled, tmp_path / "data", dict.fromkeys(range(count), 48))
+
+    return partitions(count), data
 
 
 def partition_record(number, replicas, directory_ids=()):

@@ -1,17 +1,14 @@
 """Whole batches after a hole or a wrong length, which no reader reaches: they are no unfinished write."""
 
 import pytest
-from startups import RELEASE, fill_partitions, log, start, stop_cleanly, write_offsets
+from startups import RELEASE, log, partitions, start, stop_cleanly, write_offsets
 
 from kidx.layout import LOG_OVERHEAD, RECORD_BATCH
 from kidx.scan import blocks
 from kidx.scan.blocks import hidden_batches
 from kidx.verify import verify_paths
 
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 1)
+filled = partitions(1)
 
 
 @pytest.fixture

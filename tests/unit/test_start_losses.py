@@ -8,12 +8,11 @@ import pytest
 from startups import (
     ELSEWHERE,
     EPOCH_MS,
-    fill_partitions,
     flip,
     log,
     partition_record,
     start,
-    stop_cleanly,
+    stopped_broker,
     write_metadata,
     write_offsets,
 )
@@ -30,14 +29,7 @@ from kidx.verify import Verification
 RECOVERY = "recovery-point-offset-checkpoint"
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 1)
-
-
-@pytest.fixture
-def data(filled, tmp_path):
-    return stop_cleanly(filled, tmp_path / "data", {0: 48})
+filled, data = stopped_broker(1)
 
 
 def kill(data, recovery_point=0):

@@ -16,12 +16,11 @@ from startups import (
     PROPERTIES,
     RELEASE,
     change_record,
-    fill_partitions,
     flip,
     log,
     partition_record,
     start,
-    stop_cleanly,
+    stopped_broker,
     write_metadata,
     write_offsets,
 )
@@ -41,16 +40,7 @@ from kidx.startup.names import is_partition_name, unparsed_name
 from kidx.startup.simulation import Checkpoints, load
 from kidx.verify import Verification, verify_paths
 
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 3)
-
-
-@pytest.fixture
-def data(filled, tmp_path):
-    """Make a log directory of a broker of KRaft, after a clean stop."""
-    return stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48, 2: 48})
+filled, data = stopped_broker(3)
 
 
 def stats(directory):

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from startups import fill_partitions, flip, log, start, stop_cleanly, write_offsets
+from startups import flip, log, start, stopped_broker, write_offsets
 
 from kidx.dialect import DIALECTS
 from kidx.records import build_batch
@@ -22,14 +22,7 @@ _COMMAND = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
-
-
-@pytest.fixture
-def data(filled, tmp_path):
-    return stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48})
+filled, data = stopped_broker(2)
 
 
 def kill(data, recovery_point=0):

@@ -6,21 +6,13 @@ from random import Random
 
 import pytest
 from rich.console import Console
-from startups import EPOCH_MS, HOUR_MS, fill_partitions, log, start, stop_cleanly, write_offsets
+from startups import EPOCH_MS, HOUR_MS, log, start, stopped_broker, write_offsets
 
 from kidx.records import SimpleRecord, build_batch
 from kidx.startup import evidence, prediction
 from kidx.verify import progress, verify_paths
 
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
-
-
-@pytest.fixture
-def data(filled, tmp_path):
-    return stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48})
+filled, data = stopped_broker(2)
 
 
 def killed(data):

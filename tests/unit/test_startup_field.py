@@ -13,10 +13,10 @@ from startups import (
     ELSEWHERE,
     ID,
     RELEASE,
-    fill_partitions,
     flip,
     log,
     partition_record,
+    partitions,
     start,
     stop_cleanly,
     write_metadata,
@@ -39,9 +39,7 @@ def topic_record():
     return _TOPIC + base64.urlsafe_b64decode(f"{ID}==") + b"\x00"
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
+filled = partitions(2)
 
 
 @pytest.fixture

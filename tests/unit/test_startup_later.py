@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from startups import EPOCH_MS, HOUR_MS, ID, PROPERTIES, fill, fill_partitions, log, start, stop_cleanly
+from startups import EPOCH_MS, HOUR_MS, ID, PROPERTIES, fill, log, partitions, start, stop_cleanly
 
 from kidx.cluster import ClusterMetadata, read_metadata
 from kidx.cluster import metadata as cluster_metadata
@@ -28,9 +28,7 @@ LATE = EPOCH_MS + 30 * DAY_MS
 RELEASES = ("3.9.2", "4.3.1")
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
+filled = partitions(2)
 
 
 @pytest.fixture

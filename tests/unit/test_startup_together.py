@@ -16,12 +16,11 @@ from startups import (
     RELEASE,
     REMOVE_TOPIC_RECORD,
     change_record,
-    fill_partitions,
     leader_record,
     log,
     partition_record,
     start,
-    stop_cleanly,
+    stopped_broker,
     write_metadata,
     write_offsets,
 )
@@ -32,15 +31,7 @@ from kidx.records import build_batch
 from kidx.records.record import ControlRecordType
 from kidx.verify import verify_paths
 
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
-
-
-@pytest.fixture
-def data(filled, tmp_path):
-    return stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48})
+filled, data = stopped_broker(2)
 
 
 @pytest.mark.parametrize("name", ["orders-00", "orders-+0", "orders-\uff10"])

@@ -5,7 +5,7 @@ import shutil
 import sys
 
 import pytest
-from startups import EPOCH_MS, RELEASE, fill_partitions, log, partition_record, start, stop_cleanly, write_metadata
+from startups import EPOCH_MS, RELEASE, log, partition_record, partitions, start, stop_cleanly, write_metadata
 
 from kidx.cli import main
 from kidx.discovery import discover
@@ -21,9 +21,7 @@ def config_record(topic, name, value):
     return b"\1\4\0\2" + texts + b"\0"
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    return fill_partitions(tmp_path_factory.mktemp("filled"), 1)
+filled = partitions(1)
 
 
 @pytest.fixture
