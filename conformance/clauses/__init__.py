@@ -31,10 +31,11 @@ an implementation need not copy. ``reason`` explains both levels. ``excuses`` li
 API clause. A part of a facet is possible, too: ``outcome/error`` if only one side fails, ``outcome/entry`` if one side
 rejects an index entry of records that both have appended, ``outcome/FIELD`` of a result,
 ``state/FIELD``, ``bytes/SUFFIX`` for files with this suffix,
-``bytes/of-outcome`` for bytes and a state that follow from another outcome, and six kinds of file difference:
+``bytes/of-outcome`` for bytes and a state that follow from another outcome, and seven kinds of file difference:
 ``bytes/room`` (only the unused end differs, in length), ``bytes/tail`` (only bytes after the entries differ),
-``bytes/empty`` (an empty file or none), ``bytes/sound`` (other entries, but correct ones), ``bytes/sparseSUFFIX`` (no
-entries, and none are needed) and ``bytes/absentSUFFIX`` (only one side has the file).
+``bytes/empty`` (an empty file or none), ``bytes/blank`` (a log of nothing but zeros), ``bytes/sound`` (other entries,
+but correct ones), ``bytes/sparseSUFFIX`` (no entries, and none are needed) and ``bytes/absentSUFFIX`` (only one side
+has the file).
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from conformance.lockstep.file_reader import UnreadableFile
 from conformance.operations import Json, Operation, Outcome
 from conformance.operations.operation import OPS
 from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
+from kidx.discovery import LOG
 from kidx.errors import KidxError
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.records import iter_memory_batches
@@ -287,6 +288,7 @@ class FileDifference(NamedTuple):
             the largest timestamp.
             ``sparse`` and the suffix: the actual file has no entry, and needs none.
             ``empty``: one side has an empty file, the other none.
+            ``blank``: the file is a log that has nothing but zeros on both sides.
             ``absent`` and the suffix: one side has no such file.
     """
 
@@ -335,6 +337,8 @@ def _how(name: str, expected: bytes | None, files: Files, of_expected: Entries, 
         found.append(f"sparse{path.suffix}")
     if not expected and not content:
         found.append("empty")
+    if path.suffix == LOG and not any(expected or b"") and not any(content or b""):
+        found.append("blank")
     if expected is None or content is None:
         found.append(f"absent{path.suffix}")
     return found

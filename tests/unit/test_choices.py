@@ -23,7 +23,7 @@ from conformance.kafka.releases import RELEASES
 from conformance.lockstep import Divergence
 from conformance.lockstep.divergence import Decision, FileDifference, decide
 from conformance.lockstep.scopes.index import IndexLockstep
-from conformance.lockstep.scopes.log import LogScope
+from conformance.lockstep.scopes.log import LogLockstep, LogScope
 from conformance.lockstep.scopes.segment import SegmentScope
 from conformance.operations import Observation, Operation, Outcome, State
 from conformance.operations.log import LogObservation
@@ -239,6 +239,58 @@ def test_a_transaction_index_that_remembers_its_last_offset_is_compared_on(tmp_p
     assert history == {"last": {"TX-4a"}}
     later = Operation("append_aborted", (2, 0, 9, 2))
     assert steps_of(tmp_path, "transaction-remembers-the-last-record", *steps, later)[1] == {}
+
+
+SMALL = {"segment.bytes": 300, "segment.index.bytes": 120}
+ENDED_BELOW_THE_HIGH_WATERMARK = (
+    Operation("open_log", (SMALL, 0, 0, True, 0)),
+    *(
+        Operation("append_as_follower", ([{"base": base, "epoch": 0, "records": [[0, 0]], **more}], 0))
+        for base, more in (
+            (0, {"transactional": True, "producer": [1, 0, 0]}),
+            (1, {"marker": "abort", "producer": [1, 0, 0]}),
+            (3, {}),
+        )
+    ),
+    Operation("update_high_watermark", (2,)),
+    Operation("truncate_log", (3,)),
+)
+EMPTY_AND_PREALLOCATED_LATER = (
+    Operation("open_log", (SMALL, 0, 0, True, 0)),
+    Operation("truncate_fully", (0,)),
+    Operation("open_log", ({**SMALL, "preallocate": "true"}, 0, 0, True, 0)),
+    Operation("roll_log"),
+)
+ROLLED_AT_A_HIGHER_START = (
+    Operation("open_log", (SMALL, 0, 0, True, 0)),
+    Operation("truncate_fully", (5,)),
+    Operation("close_log", (True,)),
+    Operation("open_log", (SMALL, 0, 0, True, 0)),
+    Operation("roll_log"),
+)
+
+
+@pytest.mark.parametrize(
+    ("choice", "clause", "steps"),
+    [
+        ("log-lg-31c-as-elsewhere", "LG-31c", ENDED_BELOW_THE_HIGH_WATERMARK),
+        ("log-keepsanemptysegment", "LG-6", EMPTY_AND_PREALLOCATED_LATER),
+        ("log-keepsanemptysegment", "LG-6", ROLLED_AT_A_HIGHER_START),
+    ],
+)
+def test_what_a_log_may_do_otherwise_is_tolerated_where_it_shows(choice, clause, steps, tmp_path):
+    found = []
+
+    def note(divergence):
+        found.append(divergence)
+        return decide(divergence, "must", tolerated=not divergence.counts("must"))
+
+    lockstep = LogLockstep([implementation_of(CHOICES[choice], "4.4.0")], tmp_path, on_divergence=note)
+    with lockstep.example():
+        for operation in steps:
+            lockstep.perform(operation)
+    assert [each.operation for each in found] == [steps[-1]]
+    assert clause in found[0].clauses
 
 
 def test_the_empty_file_of_a_choice_outlives_a_reset(tmp_path):

@@ -291,8 +291,12 @@ class KeepsAnEmptySegment(UnifiedLog):
         if active.size or active.base_offset != max(expected_offset, self.end_offset):
             return super()._roll(expected_offset)
         indexes = active.offset_index, active.time_index
-        is_usable = not any(index.entries or index.is_full for index in indexes)
-        return active if is_usable else super()._roll(expected_offset)
+        if any(index.entries or index.is_full for index in indexes):
+            return super()._roll(expected_offset)
+        self.producers.map_end_offset = active.base_offset
+        self.producers.take_snapshot()
+        self.recovery_point = max(self.recovery_point, active.base_offset)
+        return active
 
 
 class HighWatermarkCreatesMore(UnifiedLog):
