@@ -127,11 +127,17 @@ def rests_on(
         of_length: True if only the length of the file and its consequences differ.
         of_last: True if only the last offset in memory differs.
     """
-    errors = {each.outcome.error for each in (expected, actual)} - {None, ""}
-    lacks_space = operation.name in _APPENDS and bool(errors) and errors <= _NO_SPACE
+    refused = any(each.outcome.error for each in (expected, actual))
+    lacks_space = operation.name in _APPENDS and any(map(_lacks_space, (expected, actual)))
     # Zeros at the end of a file count as entries when it is opened.
     uses_length = of_length or operation.name == "open" or lacks_space
     uses_file = of_length or operation.name in _USES_FILE
-    uses_last = of_last or (operation.name == "append_aborted" and errors == {"invalid_argument"})
+    uses_last = of_last or (operation.name == "append_aborted" and refused)
     used = {"length": uses_length, "file": uses_file, "last": uses_last}
     return sorted({clause for part, clauses in history.items() if used[part] for clause in clauses})
+
+
+def _lacks_space(observation: Observation) -> bool:
+    """Return True if an append is rejected for lack of space, of which another kind of error may say the same."""
+    error, state = observation.outcome.error, observation.state
+    return error in _NO_SPACE or (bool(error) and state is not None and state.full is True)

@@ -23,6 +23,8 @@ from conformance.clauses import family, load_clauses
 from conformance.operations.log import LOG_ERROR_KINDS
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 from kidx.log.lookup import MAX_TIMESTAMP
+from kidx.producers import SNAPSHOT_SUFFIX
+from kidx.producers.snapshot import HEAD, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +86,27 @@ def narrow_clauses(
     observed = (clause for clause in exercised if catalogue[clause].level == "OBSERVED")
     about |= {clause for clause in observed if not _is_of_outcome_alone(catalogue[clause])}
     return tuple(clause for clause in exercised if clause in about)
+
+
+def with_end_snapshot(
+    clauses: tuple[str, ...], expected: tuple[LogObservation, Files], files: Files
+) -> tuple[str, ...]:
+    """Return the clauses, with LG-33 if an implementation has a snapshot of the log's end, and Kafka has none.
+
+    Args:
+        clauses: The clauses that a divergence implicates.
+        expected: The observation with which the implementation is compared, and the files.
+        files: The implementation's files.
+    """
+    state, expected_files = expected[0].state, expected[1]
+    if state is None or "LG-33" in clauses:
+        return clauses
+    name = f"{state.end_offset:020}{SNAPSHOT_SUFFIX}"
+    data = files.get(name)
+    if name in expected_files or data is None or problem_of(data):
+        return clauses
+    is_whole = HEAD.unpack_from(data)[2] == len(state.producers or ())
+    return (*clauses, "LG-33") if is_whole else clauses
 
 
 def _is_of_outcome_alone(clause: Clause) -> bool:

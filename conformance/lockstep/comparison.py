@@ -88,6 +88,7 @@ def build_divergence(
     named: Callable[[Any], Files] | None = None,
     promised: bool = True,
     rests_on: Callable[[Divergence], Collection[str]] = lambda _: (),
+    carried: Callable[[Divergence], Collection[str]] = lambda _: (),
     known: Iterable[Entries | None] = (),
     reports_state: bool = True,
 ) -> Divergence | None:
@@ -104,6 +105,7 @@ def build_divergence(
         named: A function that returns the files of a side by name; None if files are not classified.
         promised: True if a broker can execute such a step.
         rests_on: A function that returns the clauses by which the state came about that a difference depends on.
+        carried: A function that returns the clauses by which the other length came about, if it differed before.
         known: The number of entries in the index files of both sides by suffix, as far as the states have it.
         reports_state: False if the implementation reported no state.
     """
@@ -122,7 +124,8 @@ def build_divergence(
         step, operation, *who, against, tuple(different), expected, actual, clauses, fields, files, promised
     )
     unread = tuple(name for name, *values in states if name in READ_WHEN_NEEDED and None in values)
-    return replace(found, rests_on=tuple(rests_on(found)), unread=unread, reports_state=reports_state)
+    rests, length = tuple(rests_on(found)), tuple(carried(found))
+    return replace(found, rests_on=rests, carried=length, unread=unread, reports_state=reports_state)
 
 
 def differing_files(

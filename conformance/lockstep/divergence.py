@@ -64,6 +64,8 @@ class Divergence:
         rests_on: The ids of clauses below MUST by which the state came about that the difference depends on.
         unread: The names of those fields that one side has read from the files and the other has not read yet.
         reports_state: False if the implementation reported no state, so that a change of its state does not show.
+        carried: The ids of clauses below MUST by which the other length came about, if the outcomes differ and what
+            differs in state and files is the length that differed before the step.
     """
 
     step: int
@@ -81,6 +83,7 @@ class Divergence:
     rests_on: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     reports_state: bool = True
+    carried: tuple[str, ...] = ()
 
     @property
     def is_failure(self) -> bool:
@@ -117,17 +120,17 @@ class Divergence:
     @property
     def is_unnoticed(self) -> bool:
         """True if only callers of Kafka's classes can notice the divergence, and it has no consequences."""
-        return not self.is_failure and not noticed_facets(self._difference)
+        return not self.is_failure and not noticed_facets(self._difference_at("must"))
 
     @property
     def is_of_length(self) -> bool:
         """True if only the length of files, and the fields of the state that depend on it, differ."""
-        return (
-            not self.is_failure
-            and {"state", "bytes"} >= set(self.aspects) - {"text"}
-            and set(self.fields) <= OF_THE_FILE
-            and all(not how.isdisjoint(("room", "empty")) for _, how in self.files)
-        )
+        return not self.is_failure and {"state", "bytes"} >= set(self.aspects) - {"text"} and self.has_other_length
+
+    @property
+    def has_other_length(self) -> bool:
+        """True if state and files differ in nothing but the length of files."""
+        return set(self.fields) <= OF_THE_FILE and all(not how.isdisjoint(("room", "empty")) for _, how in self.files)
 
     @property
     def is_of_memory(self) -> bool:
@@ -149,12 +152,14 @@ class Divergence:
             return False
         return any(word.startswith("absent") for _, how in self.files for word in how)
 
-    @property
-    def _difference(self) -> DivergentParts:
+    def _difference_at(self, level: str) -> DivergentParts:
         both_refused = all(self.are_errors)
-        return DivergentParts(
+        parts = DivergentParts(
             self.clauses, self.aspects, self.fields, self.files, both_refused, self._results, self.unread
         )
+        if level != "must" or not self.carried:
+            return parts
+        return parts._replace(facets=tuple({"outcome", "text"}.intersection(self.aspects)), fields=(), files=())
 
     @property
     def _how_refused(self) -> str:
@@ -181,7 +186,9 @@ class Divergence:
             return clauses is not None
         if not all(load_clauses()[clause].counts(level) for clause in self.rests_on):
             return False
-        return (self.promised or level != "must") and counts_at_level(self._difference._replace(clauses=clauses), level)
+        return (self.promised or level != "must") and counts_at_level(
+            self._difference_at(level)._replace(clauses=clauses), level
+        )
 
 
 def _is_outcome(shown: object) -> TypeGuard[tuple[Any, ...]]:

@@ -427,6 +427,7 @@ class Lockstep(Generic[ObservationT, Files]):
         hidden = step.hidden[group] if step.hidden else ()
         rests_on = partial(self.scope.rests_on, participant.history, hidden, expected=expected[0], actual=found[0])
         more = {"named": partial(self.scope.by_name, name=step.name), "promised": promised, "rests_on": rests_on}
+        more["carried"] = partial(self.scope.carried, participant.history)
         more["reports_state"] = found[0].state is not None
         more["known"] = [self.scope.entries_of(each[0]) for each in (expected, found)]
         self._diverged(participant, "kidx", pairs, participant.implicated_clauses(clauses), step.number, **more)

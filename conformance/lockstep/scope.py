@@ -248,6 +248,11 @@ class Scope(Generic[ObservationT, Files]):
         del history, divergence, expected, actual
         return hidden
 
+    def carried(self, history: Any, divergence: Divergence) -> Collection[str]:
+        """Return the clauses below MUST by which the length came about, if the outcomes differ and it still differs."""
+        del history, divergence
+        return ()
+
     def track(self, tracked: Any, operation: Operation, observation: ObservationT) -> None:
         """Update the tracked state with a step or with a corruption by the harness."""
         del tracked, operation, observation

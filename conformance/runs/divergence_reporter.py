@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -91,27 +91,28 @@ class DivergenceReporter:
                 cases.setdefault(one.identity.implementation, []).append(one)
         own = [each for same in cases.values() for each in _group_by_root_cause(run, same)]
         for case, others in sorted(own, key=lambda each: each[0].first):
-            if not self._is_twin(case):
+            if not self._is_twin(case, others):
                 self._emit_group(case, others)
         return self._unique_for_machine(found)
 
     def _emit_group(self, case: UniqueDivergence, others: list[tuple[UniqueDivergence, str]]) -> None:
         """Queue a divergence with its related divergences."""
-        more = (_related_json(other.event, other.count, why) for other, why in others)
-        event = replace(case.event, related=(*case.event.related, *more))
+        event = _with_related(case.event, others)
         case.reported_clauses = frozenset(event.clauses)
         for one in (case, *(other for other, _ in others)):
             self._known[one.identity] = case
         self._queue(case, event)
 
-    def _is_twin(self, case: UniqueDivergence) -> bool:
-        """Return True if a divergence in the other kind of index has the same root cause, and relate the two."""
+    def _is_twin(self, case: UniqueDivergence, others: list[tuple[UniqueDivergence, str]]) -> bool:
+        """Return True if a divergence in the other kind of index has the same root cause, and relate the two.
+
+        Args:
+            others: The related divergences of ``case``, each with the reason.
+        """
         for number, (reported, event) in enumerate(self._events):
             if reported is not None and are_twins(reported, case):
-                twin = _related_json(case.event, case.count, TWIN)
-                self._events[number] = reported, replace(event, related=(*event.related, twin))
-                self._known[case.identity] = reported
-                reported.merge(case)
+                self._events[number] = reported, _with_related(event, [(case, TWIN), *others])
+                self._known.update((one.identity, reported) for one in (case, *(other for other, _ in others)))
                 return True
         return False
 
@@ -165,6 +166,12 @@ def is_observed_only_event(event: Diverged) -> bool:
     """Return True if only clauses of level OBSERVED are violated: what Kafka happens to do."""
     levels = {level for _, level, _ in event.requirements}
     return levels == {"OBSERVED"}
+
+
+def _with_related(event: Diverged, others: Iterable[tuple[UniqueDivergence, str]]) -> Diverged:
+    """Return an event with further related divergences, each with the reason."""
+    more = (_related_json(other.event, other.count, why) for other, why in others)
+    return replace(event, related=(*event.related, *more))
 
 
 def _related_json(event: Diverged, occurrences: int, why: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from conformance.report.divergence import format_divergence
 from conformance.report.stream import CombinedSink
 from conformance.runs import divergence_event, divergence_reporter
 from conformance.runs.divergences.deduplication import deduplicate
+from conformance.runs.divergence_reporter import TWIN, DivergenceReporter
 from conformance.runs.divergences.root_causes import are_twins, group_by_root_cause
 from conformance.runs.divergences.signatures import Buckets, signature_detail, signature_of
 from conformance.runs.plan import Plan
@@ -488,6 +490,22 @@ def test_a_divergence_of_both_kinds_of_index_in_the_same_releases_is_one(clause,
         return found
 
     assert are_twins(distinct("offset", "OI-7"), distinct("time", clause, aspect, release)) is expected
+
+
+def test_what_is_related_to_a_twin_is_known_too():
+    """The related divergences of a twin are reported with it, and counted once."""
+    cases = [distinct((difference(clause), 2), machine=machine)[0] for machine, clause in
+             (("offset", "OI-7"), ("time", "TI-7"), ("time", "TI-8a"))]  # fmt: skip
+    reported, twin, related = cases
+    for one in cases:
+        one.event = Diverged("offset", failure_json(difference(one.clause)), (), ("lookup(5)",), "t.json", "replay")
+    reporter = DivergenceReporter(SimpleNamespace(stop_at_first=False), 0, lambda _: None)
+    reporter._emit_group(reported, [])
+    assert reporter._is_twin(twin, [(related, "why")])
+    assert [one.clause for one in reporter._unique_for_machine([twin, related])] == ["TI-7"]
+    ((_, event),) = reporter._events
+    assert [one["reason"] for one in event.related] == [TWIN, "why"]
+    assert reported.count == 6
 
 
 def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():

@@ -259,6 +259,14 @@ class BeginsWithoutEpochs(UnifiedLog):
             return super()._stored_epochs()
 
 
+class NeverForgetsProducers(UnifiedLog):
+    """A log without a snapshot that is opened as after a clean shutdown reads its producers from its records."""
+
+    def _rebuild_producers(self, *, clean: bool = False) -> None:
+        has_snapshot = self.producers.latest_snapshot is not None
+        super()._rebuild_producers(clean=clean and has_snapshot)
+
+
 class _KeepsSnapshots(ProducerStateManager):
     def delete_snapshots_before(self, offset: int) -> None:
         pass
@@ -283,7 +291,7 @@ class FollowersIndexTheLastOffset(UnifiedLog):
 
 
 class KeepsAnEmptySegment(UnifiedLog):
-    """A roll at the base offset of an empty segment keeps the segment if its indexes are empty and have space."""
+    """A roll at the base offset of an empty segment keeps the segment if its indexes have space, and zeros only."""
 
     def _roll(self, expected_offset: int) -> LogSegment:
         self._check_usable()
@@ -291,7 +299,7 @@ class KeepsAnEmptySegment(UnifiedLog):
         if active.size or active.base_offset != max(expected_offset, self.end_offset):
             return super()._roll(expected_offset)
         indexes = active.offset_index, active.time_index
-        if any(index.entries or index.is_full for index in indexes):
+        if any(index.entries or index.is_full or any(index.path.read_bytes()) for index in indexes):
             return super()._roll(expected_offset)
         self.producers.map_end_offset = active.base_offset
         self.producers.take_snapshot()
@@ -404,6 +412,7 @@ choose_class("LG-67", "log", KeepsTheHighWatermark)
 choose_class("LG-73", "log", FailsWithALowerHighWatermark)
 choose_class("LG-4b", "log", ForgetsRejectedEpochs)
 choose_class("LG-78", "log", BeginsWithoutEpochs)
+choose_class("LG-30", "log", NeverForgetsProducers)
 choose_class("LG-34a", "log", KeepsSnapshotsBeforeTheStart)
 choose_class("SEG-8d", "log", FollowersIndexTheLastOffset)
 choose_class("LG-6", "log", KeepsAnEmptySegment)

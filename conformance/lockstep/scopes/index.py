@@ -370,6 +370,12 @@ class IndexScope(Scope[Observation, bytes | None]):
         operation = divergence.operation
         return (*hidden, *rests_on(history, operation, expected, actual, of_length=of_length, of_last=of_last))
 
+    def carried(self, history: History, divergence: Divergence) -> Collection[str]:
+        """See the base class."""
+        if divergence.is_of_length or not divergence.has_other_length:
+            return ()
+        return sorted(history.get("length", frozenset()) | history.get("file", frozenset()))
+
     hidden = staticmethod(hidden)
     follow = staticmethod(follow)
     track = staticmethod(track_step)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.log import clauses_of_log_step
-from conformance.attribution.log_implicated import implicated_clauses, narrow_clauses
+from conformance.attribution.log_implicated import implicated_clauses, narrow_clauses, with_end_snapshot
 from conformance.attribution.log_step import Files, TrackedLog, track_corruption, track_log_step
+from conformance.clauses import load_clauses
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.scopes.directory import DirectoryScope, LogParticipant
@@ -82,7 +83,8 @@ class LogScope(DirectoryScope[LogObservation]):
         """See the base class."""
         before, after = seen
         found = implicated_clauses(clauses, operation, dialect, before[0].state, after, expected[0], actual[0])
-        return narrow_clauses(found, operation, expected, actual)
+        found = narrow_clauses(found, operation, expected, actual)
+        return with_end_snapshot(found, expected, actual[1])
 
     def is_reachable_by_broker(self, operation: Operation, tracked: TrackedLog, after: ObservedFiles) -> bool:
         """See the base class: files in a directory with another name are not compared, and may differ unseen."""
@@ -90,9 +92,14 @@ class LogScope(DirectoryScope[LogObservation]):
         return not tracked.renamed
 
     def hidden(self, tracked: TrackedLog, operation: Operation) -> tuple[str, ...]:
-        """See the base class: a state does not include the entries that a truncation leaves in an index."""
-        del operation
-        return ("LG-83",) if tracked.is_truncated else ()
+        """See the base class.
+
+        A state includes neither the entries that a truncation leaves in an index, nor the place of the high watermark,
+        which is known after an update.
+        """
+        if not tracked.is_truncated:
+            return ()
+        return ("LG-31c",) if operation.name == "raise_high_watermark" else ("LG-83",)
 
     def rests_on(
         self,
@@ -102,10 +109,20 @@ class LogScope(DirectoryScope[LogObservation]):
         expected: LogObservation,
         actual: LogObservation,
     ) -> Collection[str]:
-        """See the base class: only other entries, which are right for the log, depend on these entries."""
-        del history, expected, actual
-        is_of_entries = set(divergence.aspects) == {"bytes"} and all(map(_has_right_entries, divergence.files))
-        return hidden if is_of_entries else ()
+        """See the base class.
+
+        Only other entries, which are right for the log, depend on the entries. On the place of an equal high watermark
+        depends whether it can be raised, and which indexes are opened for that.
+        """
+        del history
+        catalogue, aspects = load_clauses(), set(divergence.aspects)
+        hidden = tuple(each for each in hidden if catalogue[each].applies_to(divergence.release))
+        is_of_entries = aspects == {"bytes"} and all(map(_has_right_entries, divergence.files))
+        if divergence.operation.name != "raise_high_watermark":
+            return hidden if is_of_entries else ()
+        both_succeed = expected.outcome.error is None and actual.outcome.error is None
+        is_of_place = "state" not in aspects and all(map(_has_right_entries, divergence.files))
+        return hidden if both_succeed and is_of_place else ()
 
     def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""
