@@ -138,6 +138,6 @@ def rests_on(
 
 
 def _lacks_space(observation: Observation) -> bool:
-    """Return True if an append is rejected for lack of space, of which another kind of error may say the same."""
+    """Return True if an append is rejected because the index is full, whatever kind of error says so."""
     error, state = observation.outcome.error, observation.state
     return error in _NO_SPACE or (bool(error) and state is not None and state.full is True)

@@ -33,7 +33,7 @@ rejects an index entry of records that both have appended, ``outcome/FIELD`` of 
 ``state/FIELD``, ``bytes/SUFFIX`` for files with this suffix,
 ``bytes/of-outcome`` for bytes and a state that follow from another outcome, and seven kinds of file difference:
 ``bytes/room`` (only the unused end differs, in length), ``bytes/tail`` (only bytes after the entries differ),
-``bytes/empty`` (an empty file or none), ``bytes/blank`` (a log of nothing but zeros), ``bytes/sound`` (other entries,
+``bytes/empty`` (an empty file or none), ``bytes/blank`` (a log of zeros only), ``bytes/sound`` (other entries,
 but correct ones), ``bytes/sparseSUFFIX`` (no entries, and none are needed) and ``bytes/absentSUFFIX`` (only one side
 has the file).
 """

@@ -129,7 +129,7 @@ class Divergence:
 
     @property
     def has_other_length(self) -> bool:
-        """True if state and files differ in nothing but the length of files."""
+        """True if state and files differ only in the length of files."""
         return set(self.fields) <= OF_THE_FILE and all(not how.isdisjoint(("room", "empty")) for _, how in self.files)
 
     @property
@@ -295,7 +295,7 @@ class FileDifference(NamedTuple):
             the largest timestamp.
             ``sparse`` and the suffix: the actual file has no entry, and needs none.
             ``empty``: one side has an empty file, the other none.
-            ``blank``: the file is a log that has nothing but zeros on both sides.
+            ``blank``: the file is a log, and has only zeros on both sides.
             ``absent`` and the suffix: one side has no such file.
     """
 
@@ -342,12 +342,18 @@ def _how(name: str, expected: bytes | None, files: Files, of_expected: Entries, 
             found.append("sound")
     if is_index and _used(path, mine) and not _used(path, theirs) and _is_finished(path, b"", files, log):
         found.append(f"sparse{path.suffix}")
+    found += _without_content(path.suffix, expected, content)
+    return found
+
+
+def _without_content(suffix: str, expected: bytes | None, content: bytes | None) -> list[str]:
+    found = []
     if not expected and not content:
         found.append("empty")
-    if path.suffix == LOG and not any(expected or b"") and not any(content or b""):
+    if suffix == LOG and not any(expected or b"") and not any(content or b""):
         found.append("blank")
     if expected is None or content is None:
-        found.append(f"absent{path.suffix}")
+        found.append(f"absent{suffix}")
     return found
 
 

@@ -19,8 +19,8 @@ from conformance.operations.outcomes import FAILURE
 from conformance.report.divergence import format_divergence
 from conformance.report.stream import CombinedSink
 from conformance.runs import divergence_event, divergence_reporter
-from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.divergence_reporter import TWIN, DivergenceReporter
+from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.divergences.root_causes import are_twins, group_by_root_cause
 from conformance.runs.divergences.signatures import Buckets, signature_detail, signature_of
 from conformance.runs.plan import Plan
