@@ -168,7 +168,7 @@ def cut(high_watermark, offset):
 
 @pytest.mark.parametrize(
     ("release", "at_truncation", "at_append"),
-    [("2.6.3", {"LG-31a"}, set()), ("3.0.2", {"LG-31b"}, set()), ("3.1.2", set(), {"LG-31c"})],
+    [("2.6.3", {"LG-31a"}, set()), ("3.0.2", {"LG-31b"}, set()), ("3.1.2", {"LG-31c"}, {"LG-31c"})],
 )
 def test_transactions_completed_when_a_truncation_does_not_reach_the_watermark(
     tmp_path, release, at_truncation, at_append
