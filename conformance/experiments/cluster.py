@@ -118,49 +118,95 @@ class Topic:
         return next(((offset, time) for offset, time in enumerate(self.timestamps) if time >= target), None)
 
 
-@dataclass(slots=True)
-class ClusterScenarioResult:
-    """Result of the scenario.
+Verdict = Literal["exact", "sound", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """Index file of a replica.
 
     Attributes:
-        topics: expected state of each topic at the end, by name.
+        replica: id of the broker.
+        name: name of the file, with its partition's directory.
+        verdict: result of the comparison.
+        why: the rule that allows the file not to be exact, with details; otherwise empty.
+        as_leader: True if the leader's file has the same bytes.
+    """
+
+    replica: int
+    name: str
+    verdict: Verdict
+    why: str
+    as_leader: bool
+
+
+@dataclass(slots=True)
+class ClusterResult:
+    """Result for a cluster.
+
+    Attributes:
+        mode: ``"kraft"`` or ``"zookeeper"``.
+        seed: seed of the produced records.
+        records: number of produced records.
         answers: number of results of lookups.
         followers_answers: number of results of lookups on followers.
         refusals: number of lookups that followers rejected, as they must.
-        mismatches: results that are wrong.
+        files: verdict on each index file.
+        ready_seconds: time until all brokers were ready.
+        seconds: duration of the run.
+        mismatches: results, files and findings that are wrong.
     """
 
-    topics: dict[str, Topic]
+    release: str
+    mode: Mode
+    seed: int
+    records: int = 0
     answers: int = 0
     followers_answers: int = 0
     refusals: int = 0
+    files: list[IndexFile] = field(default_factory=list)
+    ready_seconds: float = 0.0
+    seconds: float = 0.0
     mismatches: list[Mismatch] = field(default_factory=list)
 
+    @property
+    def ok(self) -> bool:
+        """True if there are no mismatches."""
+        return not self.mismatches
 
-def run_cluster_scenario(
-    cluster: LocalCluster, *, seed: int = 0, show: Callable[[str], None] = lambda _: None
-) -> ClusterScenarioResult:
-    """Run the scenario on a started cluster, which still runs at the end.
+    def count(self, verdict: str) -> int:
+        """Return the number of index files with a verdict."""
+        return sum(file.verdict == verdict for file in self.files)
 
-    Args:
-        seed: seed of the produced records.
-        show: callback that receives a line of text for each activity.
+    @property
+    def differing(self) -> int:
+        """Number of index files of followers that differ from the leader's file."""
+        return sum(not file.as_leader for file in self.files)
 
-    Raises:
-        BrokerError: a broker died, or did not execute a request in time.
-    """
-    return _ClusterScenario(cluster, seed, show).run()
+    @property
+    def reasons(self) -> Counter[str]:
+        """Number of files that are not exact, by the clause that allows the difference."""
+        return Counter(file.why.partition(":")[0] for file in self.files if file.why)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return asdict(self) | {"verdict": "conforms" if self.ok else "diverges", "reasons": dict(self.reasons)}
 
 
 class _ClusterScenario:
-    """Execution of the scenario; ``_portions`` yields the batches of one append after another."""
+    """Execution of the scenario on a started cluster, which still runs at the end.
 
-    def __init__(self, cluster: LocalCluster, seed: int, show: Callable[[str], None]) -> None:
+    Attributes:
+        topics: expected state of each topic, by name.
+    """
+
+    def __init__(self, cluster: LocalCluster, result: ClusterResult, show: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._show = show
         self._clients: dict[int, Client] = {}
-        self._portions = self._planned(seed)
-        self._result = ClusterScenarioResult({name: Topic(name) for name in REPLICAS})
+        self._portions = self._planned(result.seed)  # the batches of one append after another
+        self._result = result
+        self.topics = {name: Topic(name) for name in REPLICAS}
 
     @staticmethod
     def _planned(seed: int) -> Iterator[list[Batch]]:
@@ -169,8 +215,13 @@ class _ClusterScenario:
             yield plan(seed * 1000 + portion, RECORDS)
             portion += 1
 
-    def run(self) -> ClusterScenarioResult:
-        result, members = self._result, self._cluster.members
+    def run(self) -> None:
+        """Run the scenario.
+
+        Raises:
+            BrokerError: a broker died, or did not execute a request in time.
+        """
+        members = self._cluster.members
         with ExitStack() as stack:
             stack.callback(self._close_clients)
             controller = self._controller()
@@ -188,9 +239,9 @@ class _ClusterScenario:
             self._stop(2)
             self._await_state(DIVERGING, lambda state: state.in_sync == {1}, "2 to leave the in-sync replicas")
             self._append(REPLICATED)
-            kept = result.topics[DIVERGING].end
+            kept = self.topics[DIVERGING].end
             self._append(DIVERGING, acks=1)
-            del result.topics[DIVERGING].timestamps[kept:]
+            del self.topics[DIVERGING].timestamps[kept:]
             # Under load, broker 3 may be out of the in-sync replicas, from which the next leader is elected.
             self._await_state(REPLICATED, lambda state: state.in_sync == {1, 3}, "3 to be in sync")
             self._kill(1)
@@ -203,10 +254,9 @@ class _ClusterScenario:
             self._check_lookups("leader change")
 
             self._start(1)
-            result.topics[DIVERGING].interrupted[1] = [kept]
+            self.topics[DIVERGING].interrupted[1] = [kept]
             self._check_lookups("truncation")
             assert all(member.running for member in members.values())
-        return result
 
     # -- brokers ---------------------------------------------------------------------------------------------------
 
@@ -242,7 +292,7 @@ class _ClusterScenario:
 
     def _interrupt(self, node_id: int) -> None:
         self._close_clients(node_id)
-        for name, topic in self._result.topics.items():
+        for name, topic in self.topics.items():
             if node_id in REPLICAS[name]:
                 topic.interrupted.setdefault(node_id, []).append(topic.end)
 
@@ -278,7 +328,7 @@ class _ClusterScenario:
         return node_id in self._cluster.members and self._cluster.members[node_id].running
 
     def _append(self, name: str, acks: int = -1) -> None:
-        topic = self._result.topics[name]
+        topic = self.topics[name]
         leader, _ = self._leader(name)
         first = topic.end
         for batch in next(self._portions):
@@ -322,7 +372,7 @@ class _ClusterScenario:
     def _check_lookups(self, when: str) -> None:
         """Look up the timestamps of all topics on all brokers; repeat a topic if its leader epoch changed."""
         result = self._result
-        for topic in result.topics.values():
+        for topic in self.topics.values():
             known = len(result.mismatches)
             while not self._check_topic(topic, when):
                 del result.mismatches[known:]
@@ -375,27 +425,7 @@ class _ClusterScenario:
         self._result.mismatches.append(Mismatch(clause, f"{topic.name} on broker {node_id}, {what}", expected, actual))
 
 
-Verdict = Literal["exact", "sound", "broken"]
 _SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFile:
-    """Index file of a replica.
-
-    Attributes:
-        replica: id of the broker.
-        name: name of the file, with its partition's directory.
-        verdict: result of the comparison.
-        why: the rule that allows the file not to be exact, with details; otherwise empty.
-        as_leader: True if the leader's file has the same bytes.
-    """
-
-    replica: int
-    name: str
-    verdict: Verdict
-    why: str
-    as_leader: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,59 +593,6 @@ def grouped(segment: Segment, interval: int) -> str:
     return f"{several} entries are appends of several batches" if several else "batches without an entry came together"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterResult:
-    """Result for a cluster.
-
-    Attributes:
-        mode: ``"kraft"`` or ``"zookeeper"``.
-        seed: seed of the produced records.
-        records: number of produced records.
-        answers: number of results of lookups.
-        followers_answers: number of results of lookups on followers.
-        refusals: number of lookups that followers rejected, as they must.
-        files: verdict on each index file.
-        ready_seconds: time until all brokers were ready.
-        seconds: duration of the run.
-        mismatches: results, files and findings that are wrong.
-    """
-
-    release: str
-    mode: Mode
-    seed: int
-    records: int
-    answers: int
-    followers_answers: int
-    refusals: int
-    files: tuple[IndexFile, ...]
-    ready_seconds: float
-    seconds: float
-    mismatches: tuple[Mismatch, ...]
-
-    @property
-    def ok(self) -> bool:
-        """True if there are no mismatches."""
-        return not self.mismatches
-
-    def count(self, verdict: str) -> int:
-        """Return the number of index files with a verdict."""
-        return sum(file.verdict == verdict for file in self.files)
-
-    @property
-    def differing(self) -> int:
-        """Number of index files of followers that differ from the leader's file."""
-        return sum(not file.as_leader for file in self.files)
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """Number of files that are not exact, by the clause that allows the difference."""
-        return Counter(file.why.partition(":")[0] for file in self.files if file.why)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as plain data."""
-        return asdict(self) | {"verdict": "conforms" if self.ok else "diverges", "reasons": dict(self.reasons)}
-
-
 def run_cluster(
     release: str,
     *,
@@ -641,35 +618,25 @@ def run_cluster(
     started = time.monotonic()
     with LocalCluster(release, mode=mode, base=base, progress=progress) as cluster:
         show(f"{cluster.release}: three {cluster.mode} brokers ready after {cluster.ready_seconds:.1f} s")
-        scenario = run_cluster_scenario(cluster, seed=seed, show=show)
+        result = ClusterResult(cluster.release, cluster.mode, seed, ready_seconds=cluster.ready_seconds)
+        scenario = _ClusterScenario(cluster, result, show)
+        scenario.run()
         leaders = {}
         for name, replicas in REPLICAS.items():
             with cluster.members[replicas[0]].connect() as client:
                 leaders[name] = client.state(name).leader
         cluster.stop()
-        files: list[IndexFile] = []
-        mismatches = list(scenario.mismatches)
         dialect, interval = dialect_of(cluster.release), int(CONFIG["index.interval.bytes"])
         for name, replicas in REPLICAS.items():
             directories = {replica: cluster.members[replica].log_dir / f"{name}-0" for replica in replicas}
             judged, wrong = compare_replicas(scenario.topics[name], leaders[name], directories, dialect, interval)
-            files += judged
-            mismatches += wrong
+            result.files += judged
+            result.mismatches += wrong
             for finding in verify_paths(list(directories.values()), release=cluster.release).findings:
                 if finding.verdict == "broken":
-                    mismatches.append(
+                    result.mismatches.append(
                         Mismatch(finding.clause, finding.path, "no finding of kidx verify", finding.message)
                     )
-    return ClusterResult(
-        cluster.release,
-        cluster.mode,
-        seed,
-        sum(topic.end for topic in scenario.topics.values()),
-        scenario.answers,
-        scenario.followers_answers,
-        scenario.refusals,
-        tuple(files),
-        cluster.ready_seconds,
-        time.monotonic() - started,
-        tuple(mismatches),
-    )
+    result.records = sum(topic.end for topic in scenario.topics.values())
+    result.seconds = time.monotonic() - started
+    return result
