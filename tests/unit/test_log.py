@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 from lying_logs import write_log
@@ -21,6 +22,7 @@ from kidx.log import (
     UnifiedLog,
 )
 from kidx.log.errors import FailedLogError
+from kidx.producers import LATE_MS
 from kidx.records import CorruptRecordError, InvalidRecordError, build_batch, write_message
 from kidx.storage import Store
 from kidx.tables import splits
@@ -48,6 +50,45 @@ def bases(log: UnifiedLog) -> list[int]:
 
 def names(log: UnifiedLog) -> set[str]:
     return {file.name for file in log.directory.iterdir()}
+
+
+# Transactions that are late (LG-106), and appends that flush (LG-107).
+
+
+def in_transaction(offset, producer, timestamp):
+    return build_batch(
+        [(timestamp, None, b"")],
+        base_offset=offset,
+        partition_leader_epoch=0,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+
+
+@pytest.mark.parametrize(("dialect", "knows"), [("3.1.2", False), ("3.2.3", True), ("4.4.0", True)])
+def test_the_oldest_transaction_is_late_after_the_longest_one_and_five_minutes(tmp_path, dialect, knows):
+    with opened(tmp_path, dialect=dialect) as log:
+        log.append_as_follower(in_transaction(0, 7, 1000))
+        log.append_as_follower(in_transaction(1, 8, 2000))
+        at = 1000 + 60_000 + LATE_MS
+        assert not log.has_late_transaction(at, 60_000)
+        assert log.has_late_transaction(at + 1, 60_000) == knows
+        log.truncate_to(1)
+        assert log.has_late_transaction(at + 1, 60_000) == knows
+        log.truncate_to(0)
+        assert not log.has_late_transaction(1 << 62, 60_000)
+
+
+def test_an_append_flushes_when_enough_records_are_not_on_disk(tmp_path):
+    with opened(tmp_path, replace(SMALL, flush_messages=2)) as log:
+        points = []
+        for _ in range(4):
+            log.append_as_leader(build_batch([(100, None, b"")]), 0)
+            points.append(log.recovery_point)
+    assert points == [0, 2, 2, 4]
+    assert LogConfig.of_topic({"flush.messages": "2"}).flush_messages == 2
 
 
 # -- appending -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Faults planted by hand in files of real brokers: each is found, and nothing else."""
+"""Files of real brokers: as they are, none has a fault; faults planted by hand are found, and nothing else."""
 
 import os
 import re
@@ -510,3 +510,14 @@ def test_broken_means_wrong_in_the_requested_release_or_in_all(disk, plant, kind
     verdict, ((of_finding, message),) = found(None)
     assert (verdict, of_finding) == ("sound", "sound")
     assert message.endswith(f"(Kafka {some} only)")
+
+
+@pytest.mark.parametrize("release", sorted(path.parent.name for path in GOLDEN.glob("*/corpus.json")))
+@pytest.mark.parametrize("options", [{}, {"index_interval_bytes": 250}, {"release": "own"}], ids=str)
+def test_files_of_a_broker_have_no_fault(release, options):
+    options = {name: release if value == "own" else value for name, value in options.items()}
+    result = verify_paths([path for path in sorted((GOLDEN / release).glob("*-0")) if path.is_dir()], **options)
+    assert {file.verdict for file in result.files} == {"exact", "sound"}
+    assert result.exit_code == 0
+    assert not [finding for finding in result.findings if finding.verdict != "sound"]
+    assert all(file.why for file in result.files if file.verdict == "sound")
