@@ -156,6 +156,15 @@ def test_a_mutant_that_hangs_crashes_or_is_rejected_costs_no_other(recording, la
     assert found["is unchanged"] is None
 
 
+@pytest.mark.thorough
+def test_a_mutant_of_a_class_initializer_is_replayed_with_every_example_of_its_class(recording):
+    """A nested class may consist of its initializer, which only the first example executes."""
+    sites = [site for site in recording.layer.sites if site.name.startswith("AbstractIndex$1.<clinit>(")]
+    assert sites
+    for site in sites:
+        assert sum(len(numbers) for _, numbers in recording.task(site)[1]) == len(recording.examples)
+
+
 def test_an_error_of_the_harness_is_no_kill(recording):
     with pytest.raises(ToolError, match=r"(?s)the replay of no machine has failed.*KeyError"):
         list(replay_all(recording._open, [("no machine", ({}, [("nothing", (0,))]))], 1))

@@ -73,14 +73,14 @@ class Killers(ABC):
 
     def _reaching(self, reached: Iterable[tuple[int, Sequence[int]]], marks: Sequence[Site | None]) -> None:
         """Note the sites that each example or test has reached."""
-        found, by_file = defaultdict[str, list[int]](list), defaultdict[str, set[int]](set)
+        found, by_class = defaultdict[str, list[int]](list), defaultdict[str, set[int]](set)
         for number, places in reached:
             for site in filter(None, map(marks.__getitem__, places)):
                 found[site.name].append(number)
-                by_file[site.file].add(number)
+                by_class[_outermost(site)].add(number)
         for site in self.layer.sites:
-            if ".<clinit>(" in site.name:  # executed once, for all
-                found[site.name] = sorted(by_file[site.file])
+            if ".<clinit>(" in site.name:  # executed once, for all; a nested class may have nothing else
+                found[site.name] = sorted(by_class[_outermost(site)])
         self._reach = found
 
     def task(self, site: Site) -> Task:
@@ -220,6 +220,11 @@ class KafkaTests(Killers):
             "/".join(each.partition(":")[2].rstrip("]") for each in rest),
             "",
         )
+
+
+def _outermost(site: Site) -> str:
+    """Return the file of a site's class, or of the class in which it is nested, without its suffix."""
+    return site.file.removesuffix(".class").partition("$")[0]
 
 
 def _replayer(subject: Subject, recording: Path, name: str) -> Replayer:
