@@ -113,14 +113,19 @@ final class LogAdapter {
         return settings;
     }
 
-    /** settings: the topic's configuration, and two settings of the broker. */
+    /**
+     * Opens a log, and then changes its retention.ms, as a broker does. settings: the topic's configuration, and two
+     * settings of the broker.
+     */
     void open(File directory, Map<String, String> settings, long start, long recoveryPoint, boolean clean)
             throws Throwable {
         int segmentBytes = Integer.parseInt(settings.remove("segment.bytes"));
         int expirationMs = Integer.parseInt(settings.remove("producer.id.expiration.ms"));
         boolean verifies = !settings.remove("transaction.partition.verification.enable").equals("0");
         Object config = parts.config(settings, segmentBytes);
-        log = parts.open(directory, config, start, recoveryPoint, clean, expirationMs, verifies);
+        settings.remove("retention.ms");
+        log = parts.open(directory, parts.config(settings, segmentBytes), start, recoveryPoint, clean, expirationMs, verifies);
+        Members.call(Members.longestOrNull(type, "updateConfig"), log, config);
     }
 
     /** Returns the open log, or null. */
@@ -235,10 +240,11 @@ final class LogAdapter {
     }
 
     void incrementStart(long offset) throws Throwable {
-        if (deletion == null)
-            Members.call(incrementStart, log, offset);
-        else
-            Members.call(incrementStart, log, offset, deletion);
+        long before = offsets[0].readLong(log);
+        Object moves = deletion == null ? Members.call(incrementStart, log, offset)
+            : Members.call(incrementStart, log, offset, deletion);
+        if (moves instanceof Boolean && (Boolean) moves != before < offsets[0].readLong(log))
+            throw new IllegalStateException("maybeIncrementLogStartOffset(" + offset + ") returned " + moves);
     }
 
     long deleteOldSegments() throws Throwable {
@@ -282,12 +288,14 @@ final class LogAdapter {
         return late;
     }
 
-    void expireProducers(long nowMs) throws Throwable {
-        producers.expire(log, nowMs);
-    }
-
+    /** Moves the high watermark and returns it; from 3.7 on as a follower does, to which the log returns only a change. */
     long updateHighWatermark(long offset) throws Throwable {
-        return (Long) Members.call(type.getMethod("updateHighWatermark", long.class), log, offset);
+        Method maybe = Members.methodOrNull(type, "maybeUpdateHighWatermark", 1);
+        if (maybe == null || maybe.getParameterTypes()[0] != long.class)
+            return (Long) Members.call(type.getMethod("updateHighWatermark", long.class), log, offset);
+        long before = offsets[2].readLong(log);
+        Object changed = Options.get(Members.call(maybe, log, offset));
+        return changed == null ? before : (Long) changed;
     }
 
     void assignEpoch(int epoch, long startOffset) throws Throwable {
@@ -391,11 +399,27 @@ final class LogAdapter {
     /** Adds the epoch and the end offset that the log returns for a leader epoch; nothing if it returns none. */
     void endOffsetForEpoch(int epoch, Reply reply) throws Throwable {
         Object found = Options.get(Members.call(Members.method(type, "endOffsetForEpoch", 1), log, epoch));
-        if (found == null)
+        if (found == null) {
+            unknownEpoch(epoch, reply);
             return;
+        }
         boolean isNamedEpoch = Members.methodOrNull(found.getClass(), "epoch", 0) != null;
         reply.add(new Members.Reader(found.getClass(), isNamedEpoch ? "epoch" : "leaderEpoch").readLong(found));
         reply.add(new Members.Reader(found.getClass(), "offset").readLong(found));
+    }
+
+    /** Adds what the cache of leader epochs returns for an epoch that the log does not have, if it is not unknown to it, too. */
+    private void unknownEpoch(int epoch, Reply reply) throws Throwable {
+        Method cached = Members.methodOrNull(type, "leaderEpochCache", 0);
+        Object cache = cached == null ? null : Members.call(cached, log);
+        Method lookup = cache == null ? null : Members.methodOrNull(cache.getClass(), "endOffsetFor", 2);
+        if (lookup == null)
+            return;  // up to 3.9, where the log perhaps has a cache
+        Map.Entry<?, ?> found = (Map.Entry<?, ?>) Members.call(lookup, cache, epoch, offsets[1].readLong(log));
+        if ((Integer) found.getKey() == -1 && (Long) found.getValue() == -1)
+            return;
+        reply.add((Integer) found.getKey());
+        reply.add((Long) found.getValue());
     }
 
     /** Renames the directory; from 3.3 on, a log that will be deleted does not read its checkpoints again. */
@@ -405,6 +429,9 @@ final class LogAdapter {
             Members.call(rename, log, name);
         else
             Members.call(rename, log, name, !deletes);
+        Method isFuture = Members.methodOrNull(type, "isFuture", 0);
+        if (isFuture != null && (Boolean) Members.call(isFuture, log) != name.endsWith("-future"))
+            throw new IllegalStateException("isFuture() is wrong for a log in the directory " + name);
     }
 
     void delete() throws Throwable {
@@ -445,6 +472,7 @@ final class LogAdapter {
     void state(Reply reply) throws Throwable {
         for (Members.Reader offset : offsets)
             reply.add(offset.readLong(log));
+        environment.checkHeard(offsets[2].readLong(log));
         List<Object> all = segments();
         reply.add(all.size());
         for (Object segment : all) {

@@ -3,6 +3,7 @@ package conformance;
 import java.io.File;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -31,6 +32,7 @@ final class LogCleaning {
     private final Object manager;
     private final Members.Reader cleanableBytes;
     private final Members.Reader partition;
+    private final Map<Integer, Object> maps = new HashMap<>();  // a broker's cleaner uses one map for all rounds
     private Members.Reader[] bounds;
     private Members.Reader[] counts;
 
@@ -81,7 +83,10 @@ final class LogCleaning {
         Object[] limit = throttler.getParameterCount() == 6
             ? new Object[] {Double.MAX_VALUE, 300L, true, "cleaner-io", "bytes", clock}
             : new Object[] {Double.MAX_VALUE, 300L, "cleaner-io", "bytes", clock};
-        Object worker = Members.create(cleaner, 0, Members.create(keys, slots * BYTES_PER_SLOT, "MD5"), bufferBytes,
+        Object map = maps.get(slots);
+        if (map == null)
+            maps.put(slots, map = Members.create(keys, slots * BYTES_PER_SLOT, "MD5"));
+        Object worker = Members.create(cleaner, 0, map, bufferBytes,
             largestMessage, LOAD_FACTOR, Members.create(throttler, limit), clock, environment.watched(wanted[7]));
         Object done = Members.call(clean, worker, chosen);
         boolean java = done instanceof Map.Entry<?, ?>;

@@ -146,7 +146,7 @@ public final class LogDriver extends ReplyingDriver {
                 case "assign_topic_id" -> adapter.assignTopicId(a);
                 case "topic_id" -> adapter.topicId(reply);
                 case "late_transactions" -> reply.add(adapter.lateTransactions(arguments));
-                case "expire_producers" -> adapter.expireProducers(environment.now());
+                case "expire_producers" -> environment.expireProducers();
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }
         });

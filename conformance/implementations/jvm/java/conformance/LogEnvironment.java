@@ -12,9 +12,12 @@ import java.util.concurrent.TimeUnit;
 final class LogEnvironment {
     private final ClassLoader loader;
     private final Deque<Object> tasks = new ArrayDeque<>();
+    private Object expiration;
     private long nowMs;
     private int place = -1;
     private long timesLeft;
+    private boolean listens;
+    private Long heard;
 
     LogEnvironment(ClassLoader loader) {
         this.loader = loader;
@@ -55,13 +58,20 @@ final class LogEnvironment {
 
     /** Runs all tasks that are scheduled once, as if their delay had passed; a task may schedule further tasks. */
     void runTasks() throws Throwable {
-        while (!tasks.isEmpty()) {
-            Object task = tasks.poll();
-            if (task instanceof Runnable runnable)
-                runnable.run();
-            else
-                Members.call(Class.forName("scala.Function0", true, loader).getMethod("apply"), task);
-        }
+        while (!tasks.isEmpty())
+            run(tasks.poll());
+    }
+
+    /** Runs the periodic task of the newest log that expires its idle producers. */
+    void expireProducers() throws Throwable {
+        run(expiration);
+    }
+
+    private void run(Object task) throws Throwable {
+        if (task instanceof Runnable runnable)
+            runnable.run();
+        else
+            Members.call(Class.forName("scala.Function0", true, loader).getMethod("apply"), task);
     }
 
     /** Returns an org.apache.kafka.common.utils.Time with the time that the test has set. */
@@ -74,7 +84,7 @@ final class LogEnvironment {
         });
     }
 
-    /** Returns a Scheduler of the Scala or the Java interface; periodic tasks never run. */
+    /** Returns a Scheduler of the Scala or the Java interface; periodic tasks run only on request. */
     Object scheduler(Class<?> type) {
         return proxy(type, (scheduler, method, arguments) -> {
             if (!method.getName().equals("schedule"))
@@ -84,13 +94,28 @@ final class LogEnvironment {
                 reach(1);
             if ((Long) arguments[3] <= 0)
                 tasks.add(arguments[1]);
+            else if (String.valueOf(arguments[0]).equals("PeriodicProducerExpirationCheck"))
+                expiration = arguments[1];
             return proxy(ScheduledFuture.class, LogEnvironment::defaultResult);
         });
     }
 
-    /** Returns a listener that does nothing. */
+    /** Returns a listener that keeps the last high watermark that it received. */
     Object listener(Class<?> type) {
-        return proxy(type, LogEnvironment::defaultResult);
+        heard = null;
+        listens = true;
+        return proxy(type, (listener, method, arguments) -> {
+            if (!method.getName().equals("onHighWatermarkUpdated"))
+                return defaultResult(listener, method, arguments);
+            heard = (Long) arguments[0];
+            return null;
+        });
+    }
+
+    /** Throws an exception if the listener of the newest log received another high watermark last, or none. */
+    void checkHeard(long highWatermark) {
+        if (listens && (heard == null || heard != highWatermark))
+            throw new IllegalStateException("the listener has received " + heard + ", not the high watermark " + highWatermark);
     }
 
     private Object proxy(Class<?> type, InvocationHandler handler) {

@@ -1,8 +1,10 @@
 package conformance;
 
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -12,6 +14,7 @@ import java.util.Map;
  */
 final class LogProducers {
     private final Members.Reader manager;
+    private final Method described;
     private Members.Reader active;
     private Members.Reader ongoing;
     private Members.Reader unreplicated;
@@ -20,15 +23,11 @@ final class LogProducers {
     private Members.Reader open;
     private Members.Reader batches;
     private Members.Reader[] batch;
+    private Members.Reader[] description;
 
     LogProducers(Class<?> log) {
         manager = new Members.Reader(log, "producerStateManager");
-    }
-
-    /** Expires idle producers, as a broker does from time to time. */
-    void expire(Object log, long nowMs) throws Throwable {
-        Object producers = manager.read(log);
-        Members.call(Members.method(producers.getClass(), "removeExpiredProducers", 1), producers, nowMs);
+        described = Members.methodOrNull(log, "activeProducers", 0);
     }
 
     /** Adds the map end offset, the open and the unreplicated transactions, and every producer. */
@@ -46,8 +45,21 @@ final class LogProducers {
         offsets((Map<?, ?>) unreplicated.read(producers), reply);
         List<Object> entries = entries(active.read(producers));
         reply.add(entries.size());
+        Map<Long, Long> begun = entries.isEmpty() || described == null ? null : begun(log);
         for (Object one : entries)
-            add(one, reply);
+            add(one, begun, reply);
+    }
+
+    /** Returns where the open transaction of each producer begins, or -1, as a broker describes its producers. */
+    private Map<Long, Long> begun(Object log) throws Throwable {
+        Map<Long, Long> begun = new HashMap<>();
+        Object all = Members.call(described, log);
+        for (Object one : all instanceof Collection<?> java ? java : Options.list(all)) {
+            if (description == null)
+                description = Members.readers(one.getClass(), "producerId", "currentTxnStartOffset");
+            begun.put(description[0].readLong(one), description[1].readLong(one));
+        }
+        return begun;
     }
 
     private static void offsets(Map<?, ?> transactions, Reply reply) {
@@ -79,10 +91,10 @@ final class LogProducers {
         return entries;
     }
 
-    private void add(Object one, Reply reply) throws Throwable {
+    private void add(Object one, Map<Long, Long> begun, Reply reply) throws Throwable {
         for (Members.Reader field : entry)
             reply.add(field.readLong(one));
-        Object offset = Options.get(open.read(one));
+        Object offset = begun == null ? Options.get(open.read(one)) : begun.get(entry[0].readLong(one));
         reply.add(offset == null ? -1 : ((Number) offset).longValue());
         Object all = batches.read(one);
         List<?> remembered = all instanceof Collection<?> java ? new ArrayList<>(java) : Options.list(all);
