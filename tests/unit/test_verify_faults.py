@@ -1,4 +1,4 @@
-"""Files of real brokers: as they are, none has a fault; faults planted by hand are found, and nothing else."""
+"""Files of real brokers: unchanged, none has a fault; faults planted by hand are found, and nothing else."""
 
 import os
 import re
