@@ -190,7 +190,7 @@ def _answered(start: Start) -> str:
 
 def _reserved(start: Start) -> str:
     """Return the text for an answer of *yes, but*: the faults that a start does not repair."""
-    faults = [f"no start repairs {_files(start.faults)}; the start loses no whole batch"] if start.faults else []
+    faults = [f"the start does not repair {_files(start.faults)}; it loses no whole batch"] if start.faults else []
     lost = [f"{counted(len(start.lost), 'partition')} lost records before, see above"] if start.lost else []
     return f"yes, but {'; '.join([*faults, *lost])}"
 

@@ -175,6 +175,7 @@ def replaced_disk(data):
         (".timeindex zeroed, cut or lost", lost_time_index, [1, 1, 0, 0]),
         ("The broker will not start because of an index", unknown_version, [1, 1, 0, 0]),
         ("The broker does not start after a full disk", torn_batch, [1]),
+        ("A fault in a memory access", zeroed_time_index, [1]),
         ("Found a corrupted index file", lambda _: None, [0]),
         ("A disk was replaced", replaced_disk, [1]),
     ],

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_example_of_the_querying_page_runs(spark, capsys):
+def test_the_example_of_the_querying_page_runs(spark, capsys, tmp_path):
     block = the_block("python", page="docs/querying.md", containing="kidx.spark")
     golden = str(ROOT / "tests" / "golden" / "3.9.2")
     block = block.replace("/var/lib/kafka/data", golden).replace("orders", "create-time")
@@ -31,6 +31,9 @@ def test_the_example_of_the_querying_page_runs(spark, capsys):
     printed = capsys.readouterr().out
     assert "|partition|count|" in printed
     assert re.search(r"\| +hour\|count\|", printed)
+    hour = the_block("python", page="docs/querying.md", containing="hour.write")
+    exec(hour.replace("hour.parquet", str(tmp_path / "hour.parquet")), names)  # noqa: S102
+    assert spark.read.parquet(str(tmp_path / "hour.parquet")).count() == names["hour"].count() > 0
 
 
 def test_the_example_with_json_separates_what_is_not_json(spark, tmp_path, capsys):

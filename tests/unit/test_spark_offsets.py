@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,22 @@ def test_an_answer_by_index_reads_little_of_the_log():
     found = LogOffsets(log, by_index).of_time(target)
     assert found == LogOffsets(log, by_reading, use_indexes=False).of_time(target)
     assert by_index.log_bytes * 2 < by_reading.log_bytes
+
+
+@pytest.mark.parametrize(("kept", "is_right"), [(0, True), (1, False)])
+def test_zeros_at_the_end_of_a_time_index_are_no_entries_and_other_wrong_ones_are_trusted(kept, is_right, tmp_path):
+    """As the page on queries says. A broker trusts the zeros, too (SEG-37)."""
+    shutil.copytree(load_corpus(GOLDEN / "3.9.2").directory / "create-time-0", tmp_path / "create-time-0")
+    (log,) = find_partitions([Store(str(tmp_path))])
+    batches = list(file_batches(log.segments[0].name))
+    target = max(batch.max_timestamp for batch in batches)
+    index = Path(log.segments[0].name).with_suffix(".timeindex")
+    entries = index.read_bytes()
+    index.write_bytes(entries[: 12 * kept] + (b"" if kept else bytes(len(entries))))
+    (log,) = find_partitions([Store(str(tmp_path))])
+    by_reading = LogOffsets(log, Counter(), use_indexes=False).of_time(target)
+    assert by_reading <= batches[-1].last_offset
+    assert (LogOffsets(log, Counter()).of_time(target) == by_reading) == is_right
 
 
 @pytest.mark.parametrize("entries", [0, 1, 8191, 8192, 8193, 30_000])

@@ -238,6 +238,21 @@ def test_suggested_expectations_apply_and_match(tmp_path):
     assert 'clause = "OI-7"' in file.read_text("utf-8")
 
 
+@pytest.mark.thorough
+def test_the_adapter_in_rust_is_a_program_of_a_crate(tmp_path):
+    """Its two files belong into `src/bin/adapter`, as the page on testing says."""
+    there("rust")
+    if not works("cargo"):
+        pytest.skip("NOT TESTED: the adapter in a crate, because there is no cargo that answers")
+    write_starter("rust", adapter := tmp_path / "src" / "bin" / "adapter")
+    (tmp_path / "Cargo.toml").write_text('[package]\nname = "mine"\nversion = "0.1.0"\nedition = "2021"\n')
+    build = ["cargo", "build", "--offline", "--quiet", "--target-dir", tmp_path / "target"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    (built,) = (tmp_path / "target" / "debug").glob(adapter.name)
+    done = subprocess.run([built, "4.4.0"], input='{"op": "stop"}\n', capture_output=True, text=True, check=True)
+    assert done.stdout == '{"ok":null}\n'
+
+
 def test_every_language_has_its_files_and_its_lines(tmp_path):
     for language, chosen in LANGUAGES.items():
         written = write_starter(language, tmp_path / language)

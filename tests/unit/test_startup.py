@@ -98,7 +98,7 @@ def test_faults_that_no_start_repairs_are_counted_separately(data):
     found = start(data)
     assert found.rebuilt == {data / "orders-0" / f"{12:020d}.index"}
     assert found.line == (
-        "may I start the broker? yes, but no start repairs 1 file of those above; the start loses no whole batch"
+        "may I start the broker? yes, but the start does not repair 1 file of those above; it loses no whole batch"
         f"{ELSEWHERE}"
     )
 
@@ -651,7 +651,7 @@ def test_all_counts_are_of_files(data, capfd, monkeypatch):
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
     assert len(verify_paths([data], processes=1).faults()) > 1
     assert "\nBROKEN: 1 of " in text
-    assert "no start repairs 1 file of those above" in text
+    assert "the start does not repair 1 file of those above" in text
 
 
 def test_the_same_reason_is_printed_once(data):

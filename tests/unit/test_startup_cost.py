@@ -158,7 +158,7 @@ def test_a_log_that_seems_older_than_it_is_is_simulated(data, monkeypatch):
 
 def test_a_start_does_not_repair_a_time_index_that_it_makes_empty(data):
     without_entries(data, [(0, ".timeindex", MISSING)])
-    assert start(data).line.startswith("may I start the broker? yes, but no start repairs 1 file")
+    assert start(data).line.startswith("may I start the broker? yes, but the start does not repair 1 file")
     (data / "orders-0" / f"{0:020d}.index").unlink()
     assert len(start(data).rebuilt) == 2
 
