@@ -575,6 +575,7 @@ def _kept_largest_in(content: bytes) -> int:
 
 
 _FETCHES: Final = "offset_snapshot fetch bytes_after raise_high_watermark"
+_FINISHES: Final = "roll_log close_log apply_retention"
 _USES: Final = (
     "append_as_follower roll_log truncate_log truncate_fully delete_records update_high_watermark offset_snapshot"
     " apply_retention"
@@ -641,8 +642,8 @@ ROWS = (
     Row("LG-68", "roll_log", "kafka", "whether a time index exists", changes(".timeindex")),
     Row("SEG-22", f"roll_log {_APPEND}", "ok", "the bytes of the old indexes", rolled),
     Row("SEG-3", _APPEND, "ok", "the bytes of the indexes"),
-    Row("SEG-3", "roll_log", "ok", "the offset of the largest timestamp", changes(".timeindex")),
-    Row("SEG-4", "roll_log", "ok", "the offset of the largest timestamp", changes(".timeindex")),
+    Row("SEG-3", _FINISHES, "ok", "the offset of the largest timestamp", changes(".timeindex")),
+    Row("SEG-4", _FINISHES, "ok", "the offset of the largest timestamp", changes(".timeindex")),
     Row("SEG-4", _APPEND, "ok", "the bytes of the indexes"),
     Row("SEG-38", "truncate_log", "ok", "the remaining entries", truncates),
     Row("LG-7", "truncate_log", "ok invalid_argument", "the files", truncates),

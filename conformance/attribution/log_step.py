@@ -37,6 +37,7 @@ class TrackedLog:
         directory: The role of the directory's name, as in ``rename_log``.
         renamed: True if the directory has had another name since the log was opened.
         verified: The producers with a transaction whose verification was requested since the log was opened.
+        is_watermark_before: True if the high watermark is before the log start.
     """
 
     is_clean: bool | None = None
@@ -50,6 +51,7 @@ class TrackedLog:
     renamed: bool = False
     verified: set[int] = field(default_factory=set)
     settings: dict[str, Any] = field(default_factory=dict)
+    is_watermark_before: bool = False
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -65,6 +67,7 @@ class TrackedLog:
             self.directory,
             self.renamed,
             frozenset(self.verified),
+            self.is_watermark_before,
         )
 
 
@@ -102,7 +105,9 @@ def track_log_step(tracked: TrackedLog, operation: Operation, observation: LogOb
     elif operation.name == "close_log":
         tracked.is_clean = bool(operation.args[0])
     if observation.state is not None:
-        tracked.furthest_start = max(tracked.furthest_start, observation.state.start_offset)
+        state = observation.state
+        tracked.furthest_start = max(tracked.furthest_start, state.start_offset)
+        tracked.is_watermark_before = state.high_watermark < state.start_offset
 
 
 class LogStep(NamedTuple):

@@ -317,10 +317,25 @@ HIGH_WATERMARK_AT_ANOTHER_PLACE = (
     Operation("raise_high_watermark", (0,)),
 )
 
+RAISED_FROM_BEFORE_THE_START = (
+    Operation("open_log", (SMALL, 0, 0, True, 0)),
+    Operation("append_as_follower", ([{"base": 0, "epoch": 0, "records": [[0, 0]]}], 0)),
+    Operation("truncate_log", (0,)),
+    Operation("truncate_fully", (1,)),
+    Operation("raise_high_watermark", (1,)),
+)
+CLOSED_AFTER_BATCHES_OF_EQUAL_TIME = (
+    Operation("open_log", (SMALL, 0, 0, True, 0)),
+    Operation("append_as_follower", ([{"base": base, "epoch": 0, "records": [[0, 0]]} for base in (0, 1)], 0)),
+    Operation("close_log", (True,)),
+)
+
 
 @pytest.mark.parametrize(
     ("choice", "clause", "steps"),
     [
+        ("log-lg-11-as-elsewhere", "LG-10", RAISED_FROM_BEFORE_THE_START),
+        ("log-followersindexthelastoffset", "SEG-3", CLOSED_AFTER_BATCHES_OF_EQUAL_TIME),
         ("log-lg-31c-as-elsewhere", "LG-31c", HIGH_WATERMARK_AT_ANOTHER_PLACE),
         ("log-lg-31c-as-elsewhere", "LG-31c", ENDED_BELOW_THE_HIGH_WATERMARK),
         ("log-keepsanemptysegment", "LG-6", EMPTY_AND_PREALLOCATED_LATER),

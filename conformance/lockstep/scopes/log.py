@@ -95,11 +95,13 @@ class LogScope(DirectoryScope[LogObservation]):
         """See the base class.
 
         A state includes neither the entries that a truncation leaves in an index, nor the place of the high watermark,
-        which is known after an update.
+        which is known after an update. Before the log start there is no such place.
         """
-        if not tracked.is_truncated:
-            return ()
-        return ("LG-31c",) if operation.name == "raise_high_watermark" else ("LG-83",)
+        if operation.name != "raise_high_watermark":
+            return ("LG-83",) if tracked.is_truncated else ()
+        if tracked.is_watermark_before:
+            return ("LG-10",)
+        return ("LG-31c",) if tracked.is_truncated else ()
 
     def rests_on(
         self,
@@ -117,12 +119,12 @@ class LogScope(DirectoryScope[LogObservation]):
         del history
         catalogue, aspects = load_clauses(), set(divergence.aspects)
         hidden = tuple(each for each in hidden if catalogue[each].applies_to(divergence.release))
-        is_of_entries = aspects == {"bytes"} and all(map(_has_right_entries, divergence.files))
+        have_right_entries = all(map(_has_right_entries, divergence.files))
         if divergence.operation.name != "raise_high_watermark":
-            return hidden if is_of_entries else ()
+            return hidden if aspects == {"bytes"} and have_right_entries else ()
         both_succeed = expected.outcome.error is None and actual.outcome.error is None
-        is_of_place = "state" not in aspects and all(map(_has_right_entries, divergence.files))
-        return hidden if both_succeed and is_of_place else ()
+        is_of_place = "LG-10" in hidden or (both_succeed and "state" not in aspects)
+        return hidden if is_of_place and have_right_entries else ()
 
     def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""
