@@ -174,6 +174,25 @@ def test_a_rejected_index_entry_follows_from_its_place():
     assert not counts_at_level(parts._replace(results=("entry",)), "must")
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "error", "is_promised"),
+    [
+        ("transaction", bytes(34) + b"\1" + bytes(33), "io", False),
+        ("transaction", bytes(34) + b"\1" + bytes(33), None, True),
+        ("transaction", bytes(68), "io", True),
+        ("time", b"\1" * 36, "io", True),
+    ],
+)
+def test_a_file_with_a_record_of_an_unknown_version_may_be_rejected_before_it_is_read(kind, data, error, is_promised):
+    """Kafka ends a search before the record; whoever reads the whole file breaks no promise."""
+    limits = (None, None, None) if kind == "transaction" else (8, False, 96)
+    seen = Observation(Outcome(), State(2, *limits, ())), data
+    actual = observed(error=error), data
+    for name in ("truncate_to", "open", "lookup"):
+        expected = is_promised or name == "lookup"
+        assert IndexScope().is_of_a_broker(Operation(name), (), (seen, seen), actual) is expected
+
+
 @pytest.mark.parametrize(("error", "rests"), [("invalid_argument", ["AI-3a"]), ("invalid_offset", [])])
 def test_only_a_lack_of_space_rests_on_the_length(error, rests):
     append = Operation("append", (3, 2))

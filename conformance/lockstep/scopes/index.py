@@ -29,6 +29,7 @@ from conformance.operations import OK, Observation, Operation
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_execute
 from conformance.operations.op import Files
+from kidx.layout import ABORTED_TXN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -249,7 +250,15 @@ _REPLACING = frozenset(name for name, each in INDEX_OPS.items() if each.files is
 _READING = frozenset(name for name, each in INDEX_OPS.items() if each.looks)
 """The operations that do not change the reference's file, so that it is not read again; subjects' files always are."""
 
+_READING_RECORDS = frozenset({"open", "collect_aborted", "all_aborted", "truncate_to"})
+"""The operations that may read the records of a transaction index; Kafka's does not read all of them."""
+
 ObservedFiles = tuple[Observation, bytes | None]
+
+
+def _has_unknown_version(records: bytes) -> bool:
+    starts = range(0, len(records) - ABORTED_TXN.size + 1, ABORTED_TXN.size)
+    return any(records[at : at + 2] != b"\0\0" for at in starts)
 
 
 class IndexScope(Scope[Observation, bytes | None]):
@@ -338,6 +347,22 @@ class IndexScope(Scope[Observation, bytes | None]):
     def is_reachable_by_broker(self, operation: Operation, tracked: TrackedIndex, after: ObservedFiles) -> bool:
         """See the base class."""
         return is_reachable_by_broker(operation, tracked, after[0])
+
+    def is_of_a_broker(
+        self,
+        operation: Operation,
+        clauses: tuple[str, ...],
+        seen: tuple[ObservedFiles, ObservedFiles],
+        actual: ObservedFiles,
+    ) -> bool:
+        """See the base class: a record of an unknown version may be rejected although Kafka does not read it."""
+        del clauses
+        before, after = seen
+        if operation.name not in _READING_RECORDS or after[0].outcome.error or not actual[0].outcome.error:
+            return True
+        state = after[0].state
+        is_transaction = state is not None and state.full is None
+        return not (is_transaction and any(map(_has_unknown_version, (before[1] or b"", after[1] or b""))))
 
     def implicated_clauses(
         self,
