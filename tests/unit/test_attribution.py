@@ -149,6 +149,7 @@ SCENARIOS = [
 
     ("AI-1 TI-1 TI-2 TI-3d",       "TI-3e",       "4.4.0", [time(), ENTRY]),
     ("TI-3d TI-3e",                "TI-1",        "4.4.0", [time(), op("maybe append", -1, 2**40, False)]),
+    ("TI-3d TI-3e",                "TI-1",        "4.4.0", [time(), op("bulk maybe append", -1, 1, 0, 2**30, 4)]),
     ("TI-3a TI-23b",               "TI-21b",      "4.4.0", [time(12), ENTRY]),
     ("TI-3a TI-23a",               "TI-21a",      "2.4.1", [time(12), ENTRY]),
     ("OI-3 OI-23b",                "OI-6b",       "4.4.0", [offset(8), ONE, TWO]),
