@@ -110,7 +110,7 @@ class Fault(StrEnum):
     LOG_START_PAST_END = "log-start-past-end", "LG-17"
     END_BELOW_RECOVERY_POINT = "end-below-recovery-point", "LG-16"
     END_BELOW_HIGH_WATERMARK = "end-below-high-watermark", "LG-16"
-    END_TRUNCATED = "end-truncated", "LG-16"  # below the recovery point, and no committed record is lost
+    END_TRUNCATED = "end-truncated", "LG-16"  # below a checkpointed offset that another checkpoint contradicts
     EARLIER_TOPIC = "earlier-topic", "LG-12"
     LOOKUPS = "lookups", "LO-23"  # no file is wrong, and lookups by time answer badly
     RETENTION = "retention", "SEG-53"  # no file is wrong, and retention by time does not do what was meant

@@ -321,7 +321,13 @@ def tried_in_vain(rejected: Iterable[tuple[str, str]], aim: str) -> str:
 
 
 def try_changes(
-    path: Path, dialect: Dialect, index_interval_bytes: int, loaded: Loaded, *, is_recovery_harmless: bool
+    path: Path,
+    dialect: Dialect,
+    index_interval_bytes: int,
+    loaded: Loaded,
+    logged: LoggedRecords,
+    *,
+    is_recovery_harmless: bool,
 ) -> Advice:
     """Return the result of the changes of a log that an operator can make before a start.
 
@@ -330,9 +336,9 @@ def try_changes(
         dialect: rules of the release.
         index_interval_bytes: setting of the topic.
         loaded: result of a start without a change.
+        logged: its records before the start.
         is_recovery_harmless: True if the other logs of the log directory can be recovered without a loss.
     """
-    logged = LoggedRecords(path)
     now = logged.records - loaded.lost.records
     helpful, rejected = [], []
     changes = _changes(path, logged, is_recovery_harmless=is_recovery_harmless)
@@ -365,6 +371,9 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
         yield from _misnumbered(path, sizes)
     if (foreign := foreign_log(path)) is not None:
         yield move_out(foreign)
+    if not logged.may_shrink:
+        for swap in logged.swaps:
+            yield move_out(swap)
     for old in (*logged.leftovers, *(piece.path for piece in logged.split)):
         name = old.name.partition(LOG)[0] + LOG
         if not (path / name).exists():
@@ -385,11 +394,11 @@ def _after(change: Change, path: Path, dialect: Dialect, interval: int, before: 
         except (KidxError, OSError) as error:
             return f"it cannot be tried: {getattr(error, 'strerror', None) or error}"
         checkpoints = CheckpointedOffsets(view.parent).of(view)
-        logged = LoggedRecords(view)
+        logged = LoggedRecords(view, may_shrink=before.may_shrink)
         loaded = try_load(view, dialect, checkpoints, interval, logged)
         if loaded.start is None or loaded.end is None:
             reason = loaded.fatal or loaded.failed or loaded.unknown
-            return f"the log cannot be loaded then, either: {reason.replace(str(view), str(path))}"
+            return f"the log cannot be loaded then: {reason.replace(str(view), str(path))}"
         lost = before.lost(loaded.pieces_in(view), checkpoints.start_offset, loaded.start, loaded.end)
         return Alternative(change, logged.records - loaded.lost.records, lost.records)
 

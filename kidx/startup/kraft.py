@@ -81,13 +81,14 @@ def is_empty(directory: Path) -> bool:
 
 
 def node_of(directories: Iterable[Path]) -> int | None:
-    """Return the node id in the ``meta.properties`` of some log directories; None if none can be read."""
+    """Return the node id in the ``meta.properties`` of some log directories; None without one, or if they differ."""
+    nodes = set()
     for directory in directories:
         with contextlib.suppress(UnreadableError, ValueError):
             properties = properties_of(directory) or {}
             if (node := properties.get("node.id", properties.get("broker.id"))) is not None:
-                return int(node)
-    return None
+                nodes.add(int(node))
+    return nodes.pop() if len(nodes) == 1 else None
 
 
 def check_properties(

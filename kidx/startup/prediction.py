@@ -30,7 +30,7 @@ from kidx.discovery import (
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.java_values import INT_MAX
 from kidx.log.epochs import stored_epochs
-from kidx.printable import shell_word
+from kidx.printable import counted, shell_word
 from kidx.rebuild.lock import lock_owner
 from kidx.records import file_batches
 from kidx.repair import FROM_A_REPLICA, plan
@@ -38,7 +38,7 @@ from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
 from kidx.segment.files import file_name
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange
-from kidx.startup.changes import Advice, try_changes
+from kidx.startup.changes import Advice, move_out, try_changes
 from kidx.startup.checkpoints import UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import (
     OF_LOG_DIRECTORIES,
@@ -534,7 +534,7 @@ class _Broker:
         return True
 
     def _simulate(self, path: Path, offsets: CheckpointedOffsets) -> None:
-        logged = LoggedRecords(path)
+        logged = LoggedRecords(path, may_shrink=self._may_be_compacted(path))
         interval = self._interval(path, logged.sizes)
         loaded = try_load(path, self.dialect, offsets.of(path), interval, logged)
         if loaded.fatal:
@@ -549,6 +549,15 @@ class _Broker:
             self.rewritten |= {path / name for name in loaded.rewritten}
             self._compare(path, offsets, interval, logged, loaded)
             self._run(path, offsets.of(path), interval)
+
+    def _may_be_compacted(self, path: Path) -> bool:
+        """Return False if the settings of a topic, and the checkpoint of compaction, show that it is not compacted."""
+        topic, number, _ = parse_partition(path.name) or ("", 0, "")
+        if topic not in self.cluster.topics or self._settings.of(topic, index_interval_bytes=DEFAULT).config.compacts:
+            return True
+        with contextlib.suppress(UnreadableError):
+            return (topic, number) in offsets_of(path.parent / CLEANED_OFFSETS)
+        return True
 
     @cached_property
     def _settings(self) -> Settings:
@@ -592,7 +601,8 @@ class _Broker:
         """Return the change with which a start keeps more records of a log, or what was tried in vain."""
         try:
             recovers = offsets.clean and self._are_recovered(path.parent, but=path)
-            return try_changes(path, self.dialect, interval, loaded, is_recovery_harmless=recovers)
+            logged = LoggedRecords(path, may_shrink=self._may_be_compacted(path))
+            return try_changes(path, self.dialect, interval, loaded, logged, is_recovery_harmless=recovers)
         except Exception as error:  # noqa: BLE001 -- input is hostile: no advice is better than no prediction
             return Advice(None, (("any of them", f"their effect is unknown: {type(error).__name__}: {error}"),))
 
@@ -658,6 +668,13 @@ class _Broker:
             remedy = self._remedy(path, offsets, interval, loaded)
         elif loaded.split and not loaded.lost:
             reason = f"the offsets of {', '.join(loaded.split)} are more than {INT_MAX} apart: the start splits it"
+        elif loaded.compacted > 0 and not self.cluster.is_compacted((parse_partition(path.name) or ("",))[0]):
+            reason = (
+                f"the start replaces segments as a compaction does, and {counted(loaded.compacted, 'readable record')} "
+                "of them will be gone: if the topic is compacted, the compaction removed them"
+            )
+            changes_of_swaps = " && ".join(move_out(swap).command for swap in logged.swaps)
+            remedy = f"if the topic is not compacted, move the replacements out: {changes_of_swaps}; then verify again"
         is_cut = bool(loaded.lost) or starts_late
         limits = (start, loaded.start), (max(end, loaded.end), loaded.end)
         is_open = not remedy and (path in self.damaged or (loaded.lost and changes))

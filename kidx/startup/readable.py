@@ -3,8 +3,9 @@
 A start loses the difference between two sets of offsets. A batch belongs to a log if its offsets are in the range of
 its segment, up to the next segment, and in ascending order with most batches of its file: a batch of another partition
 is no record of this log. What an interrupted compaction has rewritten completely, ``.log.swap``, replaces the segments
-that it covers; the records that it lacks were removed by the compaction. A ``.log.deleted`` whose offsets are too far
-apart for an index was replaced by a split, which removes no record: what no other file has of it is still there.
+that it covers; the records that it lacks were removed by the compaction if the topic is compacted. A ``.log.deleted``
+whose offsets are too far apart for an index was replaced by a split, which removes no record: what no other file has of
+it is still there.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from kidx.discovery import DELETED, SWAP
+from kidx.errors import KidxError
 from kidx.java_values import INT_MAX, LONG_MAX
 from kidx.log.segments import CLEANED
+from kidx.records import file_batches
 from kidx.records.record import NO_TIMESTAMP
 from kidx.scan.blocks import LogBlocks, hidden_batches
 from kidx.startup.views import Shown, shown_by
@@ -37,6 +40,8 @@ _ROW: Final = np.dtype([("first", "i8"), ("end", "i8"), ("records", "i8"), ("pos
 A batch that fails its checksum, or has an unknown format, has no readable record.
 """
 _LATEST_FORMAT: Final = 2
+_COUNTED: Final = 64
+"""Maximum number of batches at a time whose records are read: those that count more records than offsets."""
 
 
 class Piece(NamedTuple):
@@ -105,6 +110,9 @@ def _scan(path: Path) -> _Scan:
             part["first"], part["end"] = rows["base_offset"], np.minimum(rows["last_offset"], LONG_MAX - 1) + 1
             is_readable = rows["crc_ok"] & (rows["magic"] >= 0) & (rows["magic"] <= _LATEST_FORMAT)
             part["records"] = np.where(rows["count"] >= 0, rows["count"], offsets) * is_readable
+            for number in np.flatnonzero((part["records"] > offsets) & is_readable)[:_COUNTED].tolist():
+                if not _has_records(shown.source, int(rows["position"][number])):
+                    part["records"][number] = 0
             part["position"], part["after"] = rows["position"], rows["position"] + rows["size"]
             if shown.data and (part["position"] == shown.position).any():
                 (number,) = np.flatnonzero(part["position"] == shown.position)
@@ -135,6 +143,15 @@ def _scan(path: Path) -> _Scan:
     return _Scan(rows, is_whole, reached)
 
 
+def _has_records(path: Path, position: int) -> bool:
+    """Return True if a batch has as many records as it counts."""
+    try:
+        batch = next(file_batches(path, position))
+        return sum(1 for _ in batch) == batch.count
+    except (KidxError, OSError, StopIteration):
+        return False
+
+
 def _size(path: Path) -> int:
     shown = shown_by(path)
     if shown is None:
@@ -160,14 +177,20 @@ def largest_timestamp_in(path: Path, size: int) -> int:
 class LoggedRecords:
     """Records in the files of a partition, before a start.
 
+    Args:
+        may_shrink: False if the topic is known not to be compacted: then no compaction wrote a segment that replaces
+            others, and records that it lacks are lost.
+
     Attributes:
+        may_shrink: see above.
         sizes: size of each ``.log`` in bytes, by base offset.
 
     Raises:
         OSError: the directory cannot be read.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, may_shrink: bool = True) -> None:
+        self.may_shrink = may_shrink
         self._scans: dict[Path, _Scan] = {}
         self._pieces: dict[str, list[Piece]] = {"": [], SWAP: [], CLEANED: [], DELETED: []}
         with os.scandir(directory) as entries:
@@ -209,6 +232,11 @@ class LoggedRecords:
         return sum(int(rows["records"][:reached].sum()) for rows, _, reached in found)
 
     @property
+    def swaps(self) -> list[Path]:
+        """The ``.log.swap`` files, which a start renames."""
+        return [piece.path for piece in self._pieces[SWAP]]
+
+    @property
     def leftovers(self) -> list[Path]:
         """Files of interrupted compactions that have batches."""
         pieces = [*self._pieces[SWAP], *self._pieces[CLEANED]]
@@ -240,7 +268,7 @@ class LoggedRecords:
         kept = list(_with_ends(sorted(after)))
         unchanged = {(piece, stop) for piece, stop in kept}
         stops = dict(unchanged)
-        replaced = self.replaced
+        replaced = self.replaced if self.may_shrink else set()
         before: list[Array] = []
         for piece, stop in _with_ends(self._pieces[""]):
             is_kept = stops.get(piece, -1) >= stop and start <= max(piece.base, log_start) and stop <= end

@@ -131,6 +131,7 @@ class Unread(NamedTuple):
         size: size of the log in bytes when the broker has loaded it.
         reason: error of a consumer, or of the producer.
         is_refused: True if the append itself fails.
+        rolls: True if records of this moment can be read, because the broker rolls a new segment for them.
     """
 
     log: Path
@@ -138,6 +139,7 @@ class Unread(NamedTuple):
     size: int
     reason: str
     is_refused: bool
+    rolls: bool = False
 
 
 class WrongIndex(NamedTuple):
@@ -195,6 +197,8 @@ def run(log_files: LogFiles) -> Ran:
             if unread is None:
                 with log_files.loaded() as log:
                     unread = _append_and_read(log, is_new=is_new)
+                if unread is not None:
+                    unread = unread._replace(rolls=not is_new)
     except (KidxError, OSError):
         return Ran()
     if unread is not None:
@@ -528,6 +532,8 @@ def _unread(
         reason = f"the broker rejects new records: {unread.reason}"
     else:
         reason = f"new records are acknowledged, but {unread.reason}"
+    if unread.rolls:
+        reason += "; records with timestamps of now can be read, because the broker rolls a new segment for them"
 
     def ways() -> Iterator[tuple[Change, str]]:
         if left:
@@ -540,6 +546,8 @@ def _unread(
         if log_files.checkpoints.clean and recovers():
             change = forget_clean_stop(log_files.directory)
             yield change, f"before the start, let the broker recover its logs: {change.command}"
+        change = move_out(unread.log)
+        yield change, f"before the start, move it out, without which the log has as many records: {change.command}"
 
     remedy, rejected = "", []
     for change, words in ways():
@@ -591,5 +599,15 @@ def _after_changes(log_files: LogFiles, before: Ran, *changes: Change) -> tuple[
         files = {name: view / name for name in regular_files(view)}
         checkpoints = CheckpointedOffsets(scratch).of(view)
         after = run(replace(log_files, files=files, checkpoints=checkpoints))
-        has_all = after.end is not None and after.end >= (before.end or 0) and after.records >= before.records
+        has_all = (
+            after.end is not None
+            and after.end >= (before.end or 0)
+            and (after.records >= before.records or not _lost(log_files, after) > _lost(log_files, before))
+        )
         return after, has_all
+
+
+def _lost(log_files: LogFiles, ran: Ran) -> int:
+    """Return the number of records of a log that are not loaded; records of other offsets than a segment's are none."""
+    logged = LoggedRecords(log_files.directory)
+    return logged.lost(ran.pieces, log_files.checkpoints.start_offset, 0, ran.end or 0).records

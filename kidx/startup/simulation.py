@@ -58,6 +58,7 @@ class Loaded:
         start, end: start and end of the log; empty (None) if it cannot be loaded.
         segments: bytes of each ``.log`` by base offset.
         lost: what was readable before, and is not after loading.
+        compacted: number of readable records that the segments of an interrupted compaction lack.
         split: names of the logs that loading splits.
         rewritten: names of the index files, and of the checkpoint of epochs, that loading rebuilds.
         is_open: True if a transaction is open.
@@ -70,6 +71,7 @@ class Loaded:
     end: int | None = None
     segments: Mapping[int, int] = field(default_factory=dict)
     lost: Loss = NOTHING
+    compacted: int = 0
     split: tuple[str, ...] = ()
     rewritten: frozenset[str] = frozenset()
     is_open: bool = False
@@ -153,6 +155,10 @@ def load(
             paths = [(segment, view / segment.log.path.name) for segment in log.segments]
             pieces = [Piece(segment.base_offset, _origin(path, directory), segment.size) for segment, path in paths]
             lost = logged.lost(pieces, checkpoints.start_offset, start, end)
+            compacted = 0
+            if logged.may_shrink and logged.replaced:
+                whole = LoggedRecords(directory, may_shrink=False)
+                compacted = whole.lost(pieces, checkpoints.start_offset, start, end).records - lost.records
             written = [piece.base for piece in pieces if piece.size and piece.path.parent == view]
             split = {max((base for base in logged.sizes if base <= each), default=each) for each in written}
             rewritten = rewritten_indexes(directory, view)
@@ -161,7 +167,7 @@ def load(
             sizes = {piece.base: piece.size for piece in pieces}
             names_of_split = tuple(file_name(base, LOG) for base in sorted(split))
             is_open = log.first_unstable_offset is not None
-            return Loaded(start, end, sizes, lost, names_of_split, rewritten, is_open)
+            return Loaded(start, end, sizes, lost, compacted, names_of_split, rewritten, is_open)
         finally:
             log.release_handles()
 

@@ -311,7 +311,9 @@ def _losses(start: Start) -> Iterator[str]:
     """Yield the lines about logs that the start would truncate."""
     for each in start.of("kept"):
         if each.changes:
-            yield f"start: {each}; no whole batch is lost, and the log ends at {each.end[1]}"
+            batch = "no other batch" if each.remedy else "no whole batch"
+            yield f"start: {each}; {batch} is lost, and the log ends at {each.end[1]}"
+            yield from _indented(each.remedy)
         if each.instead:
             yield f"start: {shell_word(each.directory)}: after this change, more records of its log can be read:"
             yield from _indented(each.instead)

@@ -288,25 +288,19 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
 def _check_end(partition: Partition, end: int, reporter: Reporter[Partition], *, is_clean: bool) -> None:
     """Report checkpointed offsets that are past the end of a log."""
     point, committed = partition.recovery_point, partition.high_watermark
-    may_be_truncated = partition.is_replicated and not is_clean and committed is not None and committed <= end
-    if point is not None and point > end and may_be_truncated:
-        reporter.add(
-            partition.directory.parent / RECOVERY_POINTS,
-            Fault.END_TRUNCATED,
-            "sound",
-            f"{partition.name} was flushed up to {point}, and its log ends at {end}, at or after the high watermark "
-            f"{committed}: a leader had later records removed, and the broker was killed before it wrote that; or "
-            "records were lost that were not committed when the high watermark was written",
-            offset=point,
-        )
+    if (doubted := _doubted(partition, end, is_clean=is_clean)) is not None:
+        name, offset, message = doubted
+        reporter.add(partition.directory.parent / name, Fault.END_TRUNCATED, "sound", message, offset=offset)
         return
     if point is not None and point > end:
+        is_doubtful = committed is not None and committed <= end and not partition.is_replicated
+        doubt = f" (or the recovery point is wrong: the high watermark is {committed})" if is_doubtful else ""
         reporter.add(
             partition.directory.parent / RECOVERY_POINTS,
             Fault.END_BELOW_RECOVERY_POINT,
             "broken" if is_clean else "sound",
-            f"{partition.name} is flushed up to {point}, but its log ends at {end}: records were lost, and if this "
-            "broker becomes the leader, the other replicas truncate theirs",
+            f"{partition.name} is flushed up to {point}, but its log ends at {end}: records were lost{doubt}, and if "
+            "this broker becomes the leader, the other replicas truncate theirs",
             offset=point,
             expected=f"at most {end}",
             actual=str(point),
@@ -323,6 +317,39 @@ def _check_end(partition: Partition, end: int, reporter: Reporter[Partition], *,
             expected=f"at most {end}",
             actual=str(committed),
         )
+
+
+def _doubted(partition: Partition, end: int, *, is_clean: bool) -> tuple[str, int, str] | None:
+    """Return a checkpoint whose offset is past the end of a log although another checkpoint contradicts it.
+
+    Returns:
+        The file, the offset, and what may have happened; None if the checkpoints agree that records were lost.
+    """
+    point, committed = partition.recovery_point, partition.high_watermark
+    if point is None or committed is None:
+        return None
+    if committed <= end < point and is_clean and not partition.is_replicated:
+        reason = (
+            f"{partition.name} is flushed up to {point} according to its recovery point, but its log ends at {end}, "
+            f"at or after the high watermark {committed}, which the same stop of the broker wrote: the recovery point "
+            "is wrong; or, if other brokers have the partition, records were lost that were not committed"
+        )
+        return RECOVERY_POINTS, point, reason
+    if committed <= end < point and not is_clean and partition.is_replicated:
+        reason = (
+            f"{partition.name} was flushed up to {point}, and its log ends at {end}, at or after the high watermark "
+            f"{committed}: a leader had later records removed, and the broker was killed before it wrote that; or "
+            "records were lost that were not committed when the high watermark was written"
+        )
+        return RECOVERY_POINTS, point, reason
+    if is_clean and point == end < committed:
+        reason = (
+            f"{partition.name} has the high watermark {committed}, but its log ends at {end}, where it ended according "
+            "to its recovery point when the broker was stopped: the high watermark is wrong; or both are of an older "
+            "copy"
+        )
+        return HIGH_WATERMARKS, committed, reason
+    return None
 
 
 _DAY_MS: Final = 24 * 3_600_000

@@ -121,6 +121,34 @@ def test_records_that_a_compaction_removed_are_not_lost_but_those_behind_a_torn_
     assert lost(data) == Loss(4, 4, 8, 11)
 
 
+def test_a_shorter_copy_that_replaces_a_segment_loses_its_records_if_the_topic_is_not_compacted(data):
+    topic = data / "orders-0"
+    content = (topic / log(12)).read_bytes()
+    swap = topic / f"{log(12)}.swap"
+    swap.write_bytes(content[: len(content) // 6 * 4])
+    write_metadata(data, partition_record(0, [1]))
+    found = start(data)
+    (each,) = (each for each in found.partitions if each.directory == topic)
+    assert (found.answer, each.lost) == ("no", Loss(4, 4, 20, 23))
+    assert f"mv -n {swap} " in each.instead
+    assert "# no readable record is lost" in each.instead
+    (data / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 36\n")
+    assert not any(each.lost for each in start(data).partitions)
+    said = "\n".join(start(data).lines())
+    assert "and 4 readable records of them will be gone: if the topic is compacted, the compaction removed them" in said
+    assert "no other batch is lost" in said
+
+
+def test_a_batch_that_counts_records_which_it_does_not_have_has_none_to_lose(data):
+    path = data / "orders-0" / log(36)
+    content = bytearray(path.read_bytes())
+    last = 5 * (len(content) // 6)
+    RECORD_BATCH.set(content, "record_count", 130, last)
+    write_checksum(content, last)
+    path.write_bytes(content)
+    assert LoggedRecords(path.parent).lost([], 0, 0, 0) == Loss(46, 48, 0, 47)
+
+
 @pytest.mark.thorough
 def test_a_loss_without_another_end_is_told_with_its_offsets(data):
     flip(data / "orders-0" / log(12), 700)

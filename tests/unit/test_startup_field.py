@@ -24,10 +24,12 @@ from startups import (
 )
 
 from kidx.cluster import ClusterMetadata, Replicas, Topic
+from kidx.findings import Fault
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
 from kidx.startup import directories
 from kidx.startup.partitions import Strays
+from kidx.verify import verify_paths
 
 METADATA = "__cluster_metadata-0"
 _TOPIC = bytes.fromhex("010200") + b"\x07orders"
@@ -195,6 +197,7 @@ def test_a_foreign_topic_id_is_not_overwritten_without_a_look(data):
 
 class TestLostRecords:
     def test_a_high_watermark_past_the_end(self, data):
+        (data / "recovery-point-offset-checkpoint").unlink()
         write_offsets(data / "replication-offset-checkpoint", {0: 48, 1: 60})
         found = start(data)
         assert found.line == "may I start the broker? yes, but 1 partition lost records before, see above"
@@ -204,10 +207,29 @@ class TestLostRecords:
 
     def test_they_stay_reported_after_a_kill(self, data):
         (data / ".kafka_cleanshutdown").unlink()
+        (data / "replication-offset-checkpoint").unlink()
         write_offsets(data / "recovery-point-offset-checkpoint", {0: 48, 1: 60})
         found = start(data)
         assert found.answer == "yes, but"
         assert "is flushed up to 60, but its log ends at 48" in found.lost[0].reason
+
+    def test_a_recovery_point_that_the_high_watermark_contradicts_is_no_loss_after_a_clean_stop(self, data):
+        write_offsets(data / "replication-offset-checkpoint", {0: 48, 1: 48})
+        write_offsets(data / "recovery-point-offset-checkpoint", {0: 48, 1: 2**62})
+        assert start(data).lost == ()
+        (remark,) = (each for each in verify_paths([data]).findings if each.kind == Fault.END_TRUNCATED)
+        assert "the recovery point is wrong; or" in remark.message
+        (data / ".kafka_cleanshutdown").unlink()
+        (lost,) = start(data).lost
+        assert "records were lost (or the recovery point is wrong: the high watermark is 48)" in lost.reason
+
+    def test_a_high_watermark_that_the_recovery_point_contradicts_is_no_loss_after_a_clean_stop(self, data):
+        write_offsets(data / "replication-offset-checkpoint", {0: 48, 1: 60})
+        assert start(data).lost == ()
+        (remark,) = (each for each in verify_paths([data]).findings if each.kind == Fault.END_TRUNCATED)
+        assert "the high watermark is wrong; or both are of an older copy" in remark.message
+        (data / ".kafka_cleanshutdown").unlink()
+        assert start(data).lost
 
 
 class TestKeepingTheLog:

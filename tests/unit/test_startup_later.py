@@ -282,10 +282,22 @@ def test_appends_behind_bytes_that_nobody_can_pass_are_harm_and_the_command_prev
     (harm,) = found.later
     assert (found.answer, harm.effect) == ("no", "appends")
     assert "1 partition would take new records that nobody can read" in found.line
+    rolls = now == LATE and damage is not torn
+    assert harm.reason.endswith("the broker rolls a new segment for them") == rolls
     subprocess.run(["sh", "-c", harm.remedy.partition(": ")[2]], check=True)
     assert list((data.parent / "data.aside").iterdir())
     found = started(data, now=now)
     assert (found.later, found.of("cut")) == ((), [])
+
+
+def test_a_segment_with_the_records_of_an_earlier_one_is_moved_out_if_new_records_can_be_read_then(data):
+    path = data / "orders-0" / log(36)
+    shutil.copy(path.with_name(log(12)), path)
+    (harm,) = started(data).later
+    assert (harm.effect, "the broker rejects new records" in harm.reason) == ("appends", True)
+    assert "before the start, move it out, without which the log has as many records: " in harm.remedy
+    subprocess.run(["sh", "-c", harm.remedy.partition(": ")[2]], check=True)
+    assert started(data).later == ()
 
 
 def test_a_log_that_runs_ends_at_an_offset_and_not_at_a_position(data):

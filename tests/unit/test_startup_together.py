@@ -165,6 +165,12 @@ def test_what_was_deleted_or_moved_on_purpose_is_no_loss(data, records, reason):
     assert any("as it should" in line for line in found.lines())
 
 
+def test_no_directory_is_moved_on_purpose_if_the_log_directories_have_different_node_ids(disks):
+    (disks[0] / "meta.properties").write_text(PROPERTIES.replace("node.id=1", "node.id=77"))
+    found = start(*disks)
+    assert (found.answer, outcomes(found)) == ("no", {})
+
+
 def test_a_directory_without_a_topic_id_whose_topic_does_not_exist_is_only_renamed(data):
     write_metadata(data, *(partition_record(number, [1]) for number in range(2)))
     (data / "backup-2024").mkdir()
