@@ -263,6 +263,8 @@ def _checkpointed(partition: Path, name: str, offset: int | None, state: Path | 
     yield Change(what, command, apply)
 
 
+_UNLOADED: Final = "the log cannot be loaded then"
+_EITHER: Final = f"{_UNLOADED}, either"
 _TRIED: Final = 16
 """Number of changes that are tried: each loads the log."""
 _BATCHES: Final = 1 << 20
@@ -345,7 +347,7 @@ def try_changes(
     for change in islice(changes, _TRIED):
         after = _after(change, path, dialect, index_interval_bytes, logged)
         if isinstance(after, str):
-            rejected.append((change.what, after))
+            rejected.append((change.what, after if loaded.start is not None else after.replace(_UNLOADED, _EITHER)))
         elif loaded.start is None or after.kept > now:
             helpful.append(after)
         else:
@@ -398,7 +400,7 @@ def _after(change: Change, path: Path, dialect: Dialect, interval: int, before: 
         loaded = try_load(view, dialect, checkpoints, interval, logged)
         if loaded.start is None or loaded.end is None:
             reason = loaded.fatal or loaded.failed or loaded.unknown
-            return f"the log cannot be loaded then: {reason.replace(str(view), str(path))}"
+            return f"{_UNLOADED}: {reason.replace(str(view), str(path))}"
         lost = before.lost(loaded.pieces_in(view), checkpoints.start_offset, loaded.start, loaded.end)
         return Alternative(change, logged.records - loaded.lost.records, lost.records)
 
