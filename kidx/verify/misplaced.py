@@ -73,9 +73,25 @@ def misplaced_logs(findings: Iterable[Finding], segments: Iterable[Segment], rel
         for segment in suspects:
             if str(segment.log) not in found and all(_broken_of(segment, broken)):
                 found |= {
-                    str(segment.log): _finding(segment, each, _COPIED, release) for each in _equal(segment, alike)
+                    str(segment.log): _finding(segment, each, _COPIED, release)
+                    for each in _equal(segment, alike)
+                    if not _are_twins(segment, each, by_base, broken)
                 }
     return found
+
+
+def _are_twins(one: Segment, other: Segment, by_base: dict[int, list[Segment]], broken: set[str]) -> bool:
+    """Return True if two partitions have equal records anyway: intact segments of both are equal, too."""
+    for alike in by_base.values():
+        if alike[0].base_offset == one.base_offset:
+            continue
+        of_one, of_other = (
+            [each for each in alike if each.log.parent == which.log.parent and not any(_broken_of(each, broken))]
+            for which in (one, other)
+        )
+        if of_one and of_other and _equal(of_one[0], of_other):
+            return True
+    return False
 
 
 def _broken_of(segment: Segment, broken: set[str]) -> list[bool]:

@@ -99,6 +99,17 @@ def test_zeros_after_the_entries_do_not_show_another_log(data):
     assert misplaced(result) == {}
 
 
+def test_partitions_with_equal_records_are_no_copies_of_each_other(data):
+    for path in (data / "orders-0").glob("0*"):
+        shutil.copy(path, data / "orders-1")
+    for suffix in (".index", ".timeindex"):
+        path = (data / "orders-1" / log(12)).with_suffix(suffix)
+        shutil.copy(data / "orders-2" / path.name, path)
+    result = verify_paths([data], release=RELEASE, processes=1)
+    assert misplaced(result) == {}
+    assert len(plan(result).repairs) == 1
+
+
 def test_broken_index_files_of_several_partitions_are_repaired(data):
     for number in range(2):
         path = data / f"orders-{number}" / f"{12:020d}.index"
