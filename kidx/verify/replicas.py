@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kidx.discovery import Partition
 
-_COLUMNS: Final = ("base_offset", "last_offset", "count", "crc", "leader_epoch", "magic", "position")
+_COLUMNS: Final = ("base_offset", "last_offset", "count", "crc", "leader_epoch", "magic", "position", "crc_ok")
 _RANGE_KEPT: Final = 2
 """Format from which on a cleaner keeps the first and the last offset of a batch that it rewrites."""
 
@@ -37,6 +37,7 @@ class _Batch(NamedTuple):
     leader_epoch: int
     magic: int
     position: int
+    is_valid: bool
 
     def overlaps(self, later: _Batch) -> bool:
         """Return True if a batch that begins later has offsets of this one, which no cleaner explains."""
@@ -44,7 +45,8 @@ class _Batch(NamedTuple):
 
     def __str__(self) -> str:
         epoch = f", leader epoch {self.leader_epoch}" if self.leader_epoch >= 0 else ""
-        return f"offsets {self.base_offset} to {self.last_offset}, checksum {self.crc}{epoch}"
+        fails = "" if self.is_valid else ", which it fails"
+        return f"offsets {self.base_offset} to {self.last_offset}, checksum {self.crc}{fails}{epoch}"
 
 
 @dataclass(slots=True)
@@ -204,7 +206,8 @@ def compare_replicas(one: str | os.PathLike[str], two: str | os.PathLike[str]) -
     furthest: _Batch | None = None
     for mine, yours in in_step(*(_reaching(each, start) for each in readers)):
         if mine.base_offset == yours.base_offset:
-            if mine.last_offset != yours.last_offset or (mine.records == yours.records and mine.crc != yours.crc):
+            is_same = (mine.crc, mine.is_valid) == (yours.crc, yours.is_valid)
+            if mine.last_offset != yours.last_offset or (mine.records == yours.records and not is_same):
                 other = mine.base_offset, str(mine), str(yours)
                 break
             compared += 1
@@ -283,7 +286,7 @@ class _Reader(Iterator[_Batch]):
     def _read(self, logs: Sequence[Path]) -> Iterator[_Batch]:
         replica, following = self.replica, None
         for log in logs:
-            with LogBlocks(log, checked=False) as blocks:
+            with LogBlocks(log) as blocks:
                 for rows in blocks:
                     for row in zip(*(rows[name].tolist() for name in _COLUMNS), strict=True):
                         batch = _Batch(*row)

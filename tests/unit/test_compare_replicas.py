@@ -38,6 +38,17 @@ def test_the_same_records_in_other_segments_are_the_same(tmp_path):
     assert found.lines()[-1] == "7 batches are the same, up to offset 18"
 
 
+def test_a_batch_that_fails_its_checksum_is_not_the_same(tmp_path):
+    one, two = replica(tmp_path / "one", [0] * 9), replica(tmp_path / "two", [0] * 9)
+    path = min(two.glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1  # in the last batch of the first segment
+    path.write_bytes(content)
+    found = compare_replicas(one, two)
+    assert (found.exit_code, found.first, found.compared) == (1, 4, 2)
+    assert ", which it fails" in found.batches[1]
+
+
 def test_a_shorter_replica_is_behind_and_the_longer_one_favoured(tmp_path):
     one, two = replica(tmp_path / "one", [0] * 9), replica(tmp_path / "two", [0] * 6)
     found = compare_replicas(one, two)
