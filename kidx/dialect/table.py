@@ -358,6 +358,8 @@ class Dialect:
         "Local retention also deletes segments below the log start that are not copied.")
     local_retention_may_be_total = remote.flag("3.7.2, 3.8.1..", "TL-5",
         "A local retention of -2 is the retention of both tiers; before, it is no limit.")
+    local_retention_needs_no_policy = remote.flag(">=4.2.0", "TL-5",
+        "Local retention also applies to a topic whose ``cleanup.policy`` is empty (KIP-1161).")
     local_retention_rolls = remote.flag(">=3.7.0", "TL-6",
         "Local retention rolls an active segment that it would delete.")
     truncation_moves_local_start = remote.flag(">=3.7.0", "TL-2",

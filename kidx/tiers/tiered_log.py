@@ -283,8 +283,9 @@ def _delete_local_segments(log: TieredLog) -> int:
     Raises:
         KidxError, OSError: as rolling and deleting.
     """
-    count = 0
-    for rule in (_before_start, _by_size, _by_time):
+    config, count = log.config, 0
+    has_limits = config.deletes or (not config.compacts and log.dialect.local_retention_needs_no_policy)
+    for rule in (_before_start, _by_size, _by_time) if has_limits else (_before_start,):
         selected = _selected(log, rule(log))
         if selected:
             log.remove_oldest(selected)
