@@ -162,7 +162,7 @@ def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None)
         return
     now.drift = None
     now.misnamed = now.lost_mapping = now.kept_mapping = False
-    now.written = state.entries
+    now.written = _slots(now, state.length or 0) if now.preexisting else state.entries
     if kind == "transaction":
         now.file_length = max(now.file_length, state.entries * RECORD_SIZE)
     elif expected is not None and state.entries != expected:
@@ -286,7 +286,12 @@ def _length_refused(now: TrackedIndex) -> None:
 def _cut(now: TrackedIndex, state: State) -> None:
     """Track that the file may have become shorter."""
     if state.length is not None:
-        now.written = min(now.written, state.length // now.entry_size)
+        now.written = min(now.written, _slots(now, state.length))
+
+
+def _slots(now: TrackedIndex, length: int) -> int:
+    """Return the number of slots in a file, with the one that ends in the middle."""
+    return -(-length // now.entry_size)
 
 
 def trimmed(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> None:

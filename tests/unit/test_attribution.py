@@ -90,6 +90,8 @@ SCENARIOS = [
     ("AI-14a OI-10",               "AI-14b",      "4.4.0", [offset(), ONE, TWO, op("truncate to", 3)]),
     ("AI-13a AI-13b",              "",            "4.4.0", [offset(), ONE, op("truncate"), op("resize", 160)]),
     ("AI-15a AI-15b",              "AI-15c",      "4.4.0", [offset(), ONE, op("reset")]),
+    ("AI-15a AI-13b",              "AI-15c",      "4.3.1",
+        [offset(), CLOSE, op("pad file", 3, 7), offset(), op("truncate to", 0), op("reset")]),
     ("AI-15a AI-15c",              "AI-15b",      "4.4.0", [offset(), ONE, CLOSE, offset(-1), op("reset")]),
     ("AI-16a AI-7",                "AI-16c",      "4.4.0", [offset(), ONE, op("trim")]),
     ("AI-16b",                     "AI-20a",      "3.9.1", [offset(), op("delete"), CLOSE]),
