@@ -38,6 +38,7 @@ from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from conformance.implementations.jvm.classes import JvmClasses
     from conformance.operations import Operation, Outcome, State
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
 _STEPS_OF_METHOD: Final = 20
 """Number of steps in one method, because a class file limits the code of a method to 64 kB."""
-_MEMBERS: Final = ("Members", "Missing", "Options")
-"""The classes of the harness that find Kafka's methods by reflection; every test needs them."""
+_OF_TEMPLATE: Final = frozenset({"Operations", "Reply", "ReplyingDriver"})
+"""The classes of the harness that the template of a test has in a simpler form."""
 _LOG_STATE: Final = (
     "Log start offset, log end offset, high watermark, last stable offset, recovery point; number of segments, base"
     " offset and size of each; then the state of producers."
@@ -68,57 +69,27 @@ class _Form:
     """Parts of a test that depend on the machine of the trace.
 
     Attributes:
-        driver: The class that executes steps.
-        classes: The other classes of the harness that the test needs.
+        driver: The class that executes steps; the test has it and all classes that it names.
         state: A comment that explains the numbers of the state.
         package: The package of the test.
         loaded: The classes that Kafka loads.
     """
 
     driver: str
-    classes: tuple[str, ...]
     state: str
     package: str = "org.apache.kafka.storage.internals.log"
     loaded: tuple[str, ...] = ()
 
 
-_OF_LOGS: Final = (
-    "LogAdapter",
-    "LogParts",
-    "LogProducers",
-    "LogCleaning",
-    "LogAnswer",
-    "AppendResults",
-    "LogEnvironment",
-)
 _OF_TIERS: Final = ("FailingStorage", "MetadataInMemory")
-_LOG: Final = _Form("LogDriver", _OF_LOGS, _LOG_STATE)
+_LOG: Final = _Form("LogDriver", _LOG_STATE)
 _FORMS: Final = {
-    "segment": _Form(
-        "SegmentDriver",
-        (
-            "SegmentAdapter",
-            "SegmentParts",
-            "SegmentState",
-            "AbortedTransactions",
-            "LogAnswer",
-            "LogEnvironment",
-            "Mappings",
-        ),
-        _SEGMENT_STATE,
-    ),
+    "segment": _Form("SegmentDriver", _SEGMENT_STATE),
     "log": _LOG,
     "cleaned": _LOG,
-    "tiered": _Form(
-        "TieredDriver",
-        ("TieredAdapter", *_OF_LOGS, "Mappings", *_OF_TIERS),
-        _TIERED_STATE,
-        "org.apache.kafka.server.log.remote.metadata.storage",
-        _OF_TIERS,
-    ),
+    "tiered": _Form("TieredDriver", _TIERED_STATE, "org.apache.kafka.server.log.remote.metadata.storage", _OF_TIERS),
     "cache": _Form(
         "CacheDriver",
-        ("CacheAdapter", "KafkaCacheAdapter", "AbortedTransactions", "StoredIndexes", "Mappings"),
         "1 if the cache is closed; then the number of entries, and of each: id as two numbers, start offset, entries of"
         " the two indexes, size, 1 if it is marked for deletion, 1 if it is deleted.",
     ),
@@ -155,7 +126,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
             test has the name ``name``.
     """
     form = _FORMS[trace.machine]
-    parts = (form.driver, *form.classes, *_MEMBERS)
+    parts = (*needed(form.driver, given=_OF_TEMPLATE), *form.loaded)
     template, classes = template_of("TraceTest.java", name, parts, form.loaded)
     subject = MACHINES[trace.machine].subject("jvm", release)
     values = {
@@ -696,15 +667,15 @@ def _with_imports(text: str, imports: Iterable[str]) -> str:
     return _IMPORTS.sub("".join(f"{line}\n" for line in lines), text, count=1)
 
 
-def needed(*names: str) -> list[str]:
-    """Return classes of the harness and all others that their code names, in alphabetical order."""
+def needed(*names: str, given: AbstractSet[str] = frozenset()) -> list[str]:
+    """Return classes of the harness and all others that their code names, in alphabetical order, without given ones."""
     found, left = set[str](), list(names)
     while left:
         name = left.pop()
         if name not in found:
             found.add(name)
             left += _WORD.findall(_NOT_CODE.sub("", source_of(name)))
-            left = [each for each in left if each in _sources()]
+            left = [each for each in left if each in _sources() and each not in given]
     return sorted(found)
 
 
