@@ -63,8 +63,8 @@ class LogBase(FilesMachine):
     def truncate(self, name: str, offset: int) -> None:
         """Truncate, and remember whether it stopped halfway (LG-11, LG-73)."""
         self.do(name, offset)
-        self.ask_for_late_transactions()
         self.stopped_halfway |= any(group.observation.outcome.error is not None for group in self.lockstep.groups)
+        self.ask_for_late_transactions()
 
     def ask_for_late_transactions(self) -> None:
         """Ask, for some producers, when their transactions would be late, and whether any transaction is open."""
