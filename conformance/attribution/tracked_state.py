@@ -290,7 +290,7 @@ def _cut(now: TrackedIndex, state: State) -> None:
 
 
 def _slots(now: TrackedIndex, length: int) -> int:
-    """Return the number of slots in a file, with the one that ends in the middle."""
+    """Return the number of slots in a file; the last may end in the middle."""
     return -(-length // now.entry_size)
 
 

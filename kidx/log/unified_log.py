@@ -699,6 +699,8 @@ class UnifiedLog:
             return
         if not self.dialect.truncation_updates_transactions:
             self._rebuild_producers()
+        elif self.high_watermark == offset:
+            return  # it is the end with its place, from which a later truncation inside a batch does not move it
         self.update_high_watermark(offset)
 
     @contextlib.contextmanager

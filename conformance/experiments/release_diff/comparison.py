@@ -243,7 +243,8 @@ class Search(Observer):
             )
         key = self._key(divergence, failure.operations)
         operations = failure.operations
-        short = shrink(operations, lambda candidate: self._reproduce(candidate, key))
+        alone, among_known = (partial(self._reproduce, key=key, alone=each) for each in (True, False))
+        short = shrink(operations, alone) or shrink(operations, among_known)
         if short is not None:
             operations, divergence = short.operations, short.result
         self.known.setdefault(key, {})[place_of(self.name, divergence)] = None
@@ -263,9 +264,13 @@ class Search(Observer):
         trace = new_trace(self.name, self.old, operations, failure, title, seed=seed, profile=PROFILE.name)
         return trace.save(self.plan.traces)
 
-    def _reproduce(self, operations: Sequence[Operation], key: Sameness) -> Divergence | None:
-        """Return the difference if the last of the operations, and no earlier one, differs with the same key."""
-        self._raises_all = True
+    def _reproduce(self, operations: Sequence[Operation], key: Sameness, *, alone: bool) -> Divergence | None:
+        """Return the difference if the last of the operations differs with the same key.
+
+        Args:
+            alone: True if no earlier operation may differ; else earlier ones may have known differences.
+        """
+        self._raises_all = alone
         try:
             with self.lockstep.example():
                 for operation in operations:
