@@ -107,8 +107,11 @@ def test_the_first_position_is_known_in_a_file_that_was_not_corrupted() -> None:
 def test_choices_conform_on_all_releases(name: str) -> None:
     """``conformance mutate --choices`` does the same with five seeds and every example of the profile ci."""
     assert releases_of(CHOICES[name])
-    result = judge(name, 0, profile="ci", examples=8 if CHOICES[name].machine == "log" else 30)
-    assert result.conforms, result
+    for seed in range(5):  # few examples find most choices
+        result = judge(name, seed, profile="ci", examples=8 if CHOICES[name].machine == "log" else 30)
+        assert result.conforms, result
+        if result.found:
+            return
     assert result.found
 
 
