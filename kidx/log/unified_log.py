@@ -700,7 +700,9 @@ class UnifiedLog:
         if not self.dialect.truncation_updates_transactions:
             self._rebuild_producers()
         elif self.high_watermark == offset:
-            return  # it is the end with its place, from which a later truncation inside a batch does not move it
+            # It is the end with its place, from which a later truncation inside a batch does not move it.
+            self._update_first_unstable_offset()
+            return
         self.update_high_watermark(offset)
 
     @contextlib.contextmanager
