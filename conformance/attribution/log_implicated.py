@@ -23,7 +23,7 @@ from conformance.clauses import family, load_clauses
 from conformance.operations.log import LOG_ERROR_KINDS
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 from kidx.log.lookup import MAX_TIMESTAMP
-from kidx.producers import SNAPSHOT_SUFFIX
+from kidx.producers.manager import snapshot_name
 from kidx.producers.snapshot import HEAD, problem_of
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def with_end_snapshot(
     state, expected_files = expected[0].state, expected[1]
     if state is None or "LG-33" in clauses:
         return clauses
-    name = f"{state.end_offset:020}{SNAPSHOT_SUFFIX}"
+    name = snapshot_name(state.end_offset)
     data = files.get(name)
     if name in expected_files or data is None or problem_of(data):
         return clauses

@@ -29,7 +29,6 @@ KINDS: Final = (".index", ".timeindex", ".txnindex")
 """Kinds of files of a remote segment, in the order in which they are fetched."""
 TEMPORARY: Final = ".tmp"
 """Suffix of a file that is being fetched."""
-"""Suffix of a file that will be deleted."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?", re.ASCII)
 _NUMBER: Final = re.compile(r"[+-]?\d+")

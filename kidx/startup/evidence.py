@@ -24,7 +24,6 @@ The effect of other harmless files on a start follows from the remark: a log sta
 ``.deleted`` file is deleted, and an incomplete last batch is cut off (:func:`torn`). A simulation of a log costs about
 a tenth of a second of a processor, and a broker that was killed can have ten thousand of these.
 """
-"""Last suffix of a file that a start deletes, without another effect."""
 
 
 def doubted(result: Verification, clean: Mapping[Path, bool]) -> tuple[Path, ...]:

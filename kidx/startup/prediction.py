@@ -538,7 +538,7 @@ class _Broker:
         interval = self._interval(path, logged.sizes)
         loaded = try_load(path, self.dialect, offsets.of(path), interval, logged)
         if loaded.fatal:
-            self.fatal.append(Remark(path, loaded.fatal, self._remedy(path, offsets, interval, loaded)))
+            self.fatal.append(Remark(path, loaded.fatal, self._remedy(path, offsets, interval, logged, loaded)))
         elif loaded.failed:
             in_the_way = [path / name for name in snapshot_directories(path) if str(path / name) in loaded.failed]
             what = "it is a directory, in whose place the broker writes a snapshot of the producers"
@@ -586,10 +586,12 @@ class _Broker:
             reason = f"the effect of the broker on the loaded log is unknown: {type(error).__name__}: {error}"
             self.partitions.append(PartitionStart(path, "unknown", reason))
 
-    def _remedy(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
+    def _remedy(
+        self, path: Path, offsets: CheckpointedOffsets, interval: int, logged: LoggedRecords, loaded: Loaded
+    ) -> str:
         if path in self.repairable or path.name == METADATA_LOG:
             return ""
-        advice = self._advice(path, offsets, interval, loaded)
+        advice = self._advice(path, offsets, interval, logged, loaded)
         instead = advice.instead
         if instead.startswith(FROM_A_REPLICA):
             return instead
@@ -597,11 +599,12 @@ class _Broker:
             return f"{FROM_A_REPLICA}; where none does: {instead}"
         return f"{FROM_A_REPLICA}; {advice.tried}" if advice.tried else FROM_A_REPLICA
 
-    def _advice(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> Advice:
+    def _advice(
+        self, path: Path, offsets: CheckpointedOffsets, interval: int, logged: LoggedRecords, loaded: Loaded
+    ) -> Advice:
         """Return the change with which a start keeps more records of a log, or what was tried in vain."""
         try:
             recovers = offsets.clean and self._are_recovered(path.parent, but=path)
-            logged = LoggedRecords(path, may_shrink=self._may_be_compacted(path))
             return try_changes(path, self.dialect, interval, loaded, logged, is_recovery_harmless=recovers)
         except Exception as error:  # noqa: BLE001 -- input is hostile: no advice is better than no prediction
             return Advice(None, (("any of them", f"their effect is unknown: {type(error).__name__}: {error}"),))
@@ -652,7 +655,7 @@ class _Broker:
         reason = remedy = ""
         if start > end:
             reason = f"the log start, {start}, is past its end, {end}: the whole log would be deleted"
-            remedy = self._advice(path, offsets, interval, loaded).instead
+            remedy = self._advice(path, offsets, interval, logged, loaded).instead
         elif starts_late:
             reason = (
                 f"segments before {loaded.start} are missing: the log would start there, and if this broker becomes "
@@ -665,7 +668,7 @@ class _Broker:
             else:
                 names = ", ".join(path.name for path in logged.leftovers)
                 reason = f"the start deletes {names}, though no other file has all its records"
-            remedy = self._remedy(path, offsets, interval, loaded)
+            remedy = self._remedy(path, offsets, interval, logged, loaded)
         elif loaded.split and not loaded.lost:
             reason = f"the offsets of {', '.join(loaded.split)} are more than {INT_MAX} apart: the start splits it"
         elif loaded.compacted > 0 and not self.cluster.is_compacted((parse_partition(path.name) or ("",))[0]):
@@ -678,7 +681,7 @@ class _Broker:
         is_cut = bool(loaded.lost) or starts_late
         limits = (start, loaded.start), (max(end, loaded.end), loaded.end)
         is_open = not remedy and (path in self.damaged or (loaded.lost and changes))
-        advice = self._advice(path, offsets, interval, loaded) if is_open else Advice()
+        advice = self._advice(path, offsets, interval, logged, loaded) if is_open else Advice()
         ends = Ends(logged.readable_end, loaded.end, checkpoints.recovery_point)
         outcome: Outcome = "cut" if is_cut else "kept"
         said = remedy, advice.instead, advice.tried

@@ -256,7 +256,7 @@ class LoggedRecords:
         rows = self._scanned(self._paths[base]).rows
         return int(rows["records"][rows["position"] >= position].sum())
 
-    def lost(self, after: Iterable[Piece], log_start: int, start: int, end: int) -> Loss:
+    def lost(self, after: Iterable[Piece], log_start: int, start: int, end: int, *, whole: bool = False) -> Loss:
         """Return what is lost if these segments remain.
 
         Args:
@@ -264,11 +264,12 @@ class LoggedRecords:
             log_start: checkpointed start of the log: earlier records were deleted.
             start: start of the log after the start.
             end: end of the log after the start.
+            whole: True to count what a compaction removed, too.
         """
         kept = list(_with_ends(sorted(after)))
         unchanged = {(piece, stop) for piece, stop in kept}
         stops = dict(unchanged)
-        replaced = self.replaced if self.may_shrink else set()
+        replaced = self.replaced if self.may_shrink and not whole else set()
         before: list[Array] = []
         for piece, stop in _with_ends(self._pieces[""]):
             is_kept = stops.get(piece, -1) >= stop and start <= max(piece.base, log_start) and stop <= end

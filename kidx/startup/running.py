@@ -602,12 +602,13 @@ def _after_changes(log_files: LogFiles, before: Ran, *changes: Change) -> tuple[
         has_all = (
             after.end is not None
             and after.end >= (before.end or 0)
-            and (after.records >= before.records or not _lost(log_files, after) > _lost(log_files, before))
+            and (after.records >= before.records or not _loses_more(log_files, after, before))
         )
         return after, has_all
 
 
-def _lost(log_files: LogFiles, ran: Ran) -> int:
-    """Return the number of records of a log that are not loaded; records of other offsets than a segment's are none."""
-    logged = LoggedRecords(log_files.directory)
-    return logged.lost(ran.pieces, log_files.checkpoints.start_offset, 0, ran.end or 0).records
+def _loses_more(log_files: LogFiles, after: Ran, before: Ran) -> bool:
+    """Return True if more records are not loaded than before; records outside of their segment are none."""
+    logged, log_start = LoggedRecords(log_files.directory), log_files.checkpoints.start_offset
+    now, then = (logged.lost(each.pieces, log_start, 0, each.end or 0).records for each in (after, before))
+    return now > then

@@ -154,11 +154,10 @@ def load(
             logged = logged or LoggedRecords(directory)
             paths = [(segment, view / segment.log.path.name) for segment in log.segments]
             pieces = [Piece(segment.base_offset, _origin(path, directory), segment.size) for segment, path in paths]
-            lost = logged.lost(pieces, checkpoints.start_offset, start, end)
-            compacted = 0
+            lost, compacted = logged.lost(pieces, checkpoints.start_offset, start, end), 0
             if logged.may_shrink and logged.replaced:
-                whole = LoggedRecords(directory, may_shrink=False)
-                compacted = whole.lost(pieces, checkpoints.start_offset, start, end).records - lost.records
+                whole = logged.lost(pieces, checkpoints.start_offset, start, end, whole=True)
+                compacted = whole.records - lost.records
             written = [piece.base for piece in pieces if piece.size and piece.path.parent == view]
             split = {max((base for base in logged.sizes if base <= each), default=each) for each in written}
             rewritten = rewritten_indexes(directory, view)

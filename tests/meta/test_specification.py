@@ -34,7 +34,8 @@ def test_each_clause_has_its_address_and_its_statement(pages):
         plain = re.sub(r"\\(.)", r"\1", section).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
         assert clause.statement in plain
         assert clause.source in plain
-        assert f"[{clause.id}]({clause.chapter}.md#{clause.id}){{ #{clause.id} data-level=" in pages["index"]
+        address = f'[{clause.id}]({clause.chapter}.md#{clause.id}){{ #{clause.id} data-level="{clause.level}" }}'
+        assert address in pages["index"]
 
 
 def test_no_page_shows_a_backquote(pages):

@@ -38,7 +38,6 @@ from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from conformance.implementations.jvm.classes import JvmClasses
     from conformance.operations import Operation, Outcome, State
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 
 _STEPS_OF_METHOD: Final = 20
 """Number of steps in one method, because a class file limits the code of a method to 64 kB."""
-_OF_TEMPLATE: Final = frozenset({"Operations", "Reply", "ReplyingDriver"})
-"""The classes of the harness that the template of a test has in a simpler form."""
 _LOG_STATE: Final = (
     "Log start offset, log end offset, high watermark, last stable offset, recovery point; number of segments, base"
     " offset and size of each; then the state of producers."
@@ -126,8 +123,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
             test has the name ``name``.
     """
     form = _FORMS[trace.machine]
-    parts = (*needed(form.driver, given=_OF_TEMPLATE), *form.loaded)
-    template, classes = template_of("TraceTest.java", name, parts, form.loaded)
+    template, classes = template_of("TraceTest.java", name, (form.driver, *form.loaded), form.loaded)
     subject = MACHINES[trace.machine].subject("jvm", release)
     values = {
         "title": java_comment(trace.title or f"Trace {trace.id}"),
@@ -607,6 +603,7 @@ _IMPORTS: Final = re.compile(r"(?:^import (?!static)[\w.]+;\n)+", re.MULTILINE)
 _TOP_LEVEL: Final = re.compile(r"^(?:public )?((?:final |abstract )?class)", re.MULTILINE)
 _NOT_CODE: Final = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _WORD: Final = re.compile(r"\b[A-Z]\w+\b")
+_DECLARED: Final = re.compile(r"\b(?:class|interface|record) (\w+)")
 
 
 def source_of(name: str) -> str:
@@ -622,14 +619,15 @@ def template_of(file: str, test: str, names: Sequence[str], public: Iterable[str
     Args:
         file: The file of the template.
         test: The name of the test class.
-        names: The classes of the harness.
+        names: The classes of the harness; the test has these and all others that they name, unless the template has
+            such a class in a simpler form.
         public: Those that classes of other packages use.
 
     Raises:
         ToolError: Another class in the test has the name of the test class.
     """
-    imports, classes = _nested(names, public)
     template = (files(__package__) / "templates" / file).read_text("utf-8")
+    imports, classes = _nested(_needed(names, set(_DECLARED.findall(template))), public)
     if re.search(rf"\b(class|interface|record) {test}\b|\.{test};", "\n".join((template, classes, *imports))):
         raise ToolError(f"cannot write {test}.java: the test needs another class {test}; choose another file name")
     return _with_imports(template, imports), classes
@@ -667,7 +665,7 @@ def _with_imports(text: str, imports: Iterable[str]) -> str:
     return _IMPORTS.sub("".join(f"{line}\n" for line in lines), text, count=1)
 
 
-def needed(*names: str, given: AbstractSet[str] = frozenset()) -> list[str]:
+def _needed(names: Iterable[str], given: Collection[str]) -> list[str]:
     """Return classes of the harness and all others that their code names, in alphabetical order, without given ones."""
     found, left = set[str](), list(names)
     while left:

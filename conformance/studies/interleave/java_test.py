@@ -17,7 +17,6 @@ from conformance.runs.reproducers.java import (
     fill,
     java_comment,
     java_string,
-    needed,
     require_class_name,
     source_of,
     template_of,
@@ -47,8 +46,8 @@ def interleaving_test(content: Interleaving, path: Path) -> str:
     require_class_name(name)
     case, schedule = case_of(content)
     target = _target(case.kind)
-    parts = needed("Interruptions", "Interruptible", *re.findall(r"new (\w+)\(", target))
-    template, classes = template_of("InterleavingTest.java", name, parts, public=("Switch",))
+    names = ("Interruptions", "Interruptible", *re.findall(r"new (\w+)\(", target))
+    template, classes = template_of("InterleavingTest.java", name, names, public=("Switch",))
     others = case.others.split(";")
     batches = batches_of(case.kind, (*case.setup, case.first, *others))
     values = {
